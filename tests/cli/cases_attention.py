@@ -4,7 +4,6 @@ their provenance, bad input. Pictures are decoded here; where panels lie is read
 SPDX-License-Identifier: MIT
 """
 import base64
-import csv
 import hashlib
 import json
 import math
@@ -174,8 +173,7 @@ def test_data_files(bench):
     tensors, notes = read_tensors("d.safetensors")
     assert sorted(tensors) == sorted(f"layer.{l}.head.1.{c}" for l in (0, 2) for c in NAMES), sorted(tensors)
     labels = json.loads(notes["query_labels"])
-    with open("d.csv", encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = bench.table("d.csv")
     n = len(labels)
     assert n == 20 and len(lines) == 2 * n * n
     for k, line in enumerate(lines):
@@ -207,8 +205,7 @@ def test_words(bench):
                 expected = total / len(queries) / (1 if name == "probs" else len(keys))
                 assert abs(rows[i][j] - expected) < 1e-5, f"{name}, word {i}, word {j}: {rows[i][j]} instead of {expected}"
     assert all(abs(sum(row) - 1) < 1e-5 for row in merged["layer.0.head.0.probs"])
-    with open("w.svg", encoding="utf-8") as file:
-        assert "merged into words" in file.read(), "the figure does not say how"
+    assert "merged into words" in bench.read("w.svg"), "the figure does not say how"
 
     draw(bench, DEMO, "--text", "\u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645", "--words", "--drop-special", "--numbers", "w.safetensors",
          "-o", "rtl.png", "-o", "rtl.pdf", "-q")
@@ -254,8 +251,7 @@ def test_what_stands_in_the_figure(bench):
     assert drawing.fills["[CLS]"] == drawing.fills["[SEP]"] == "#919191" and drawing.fills["store"] == "#141414", "special tokens are grey"
     lefts = {round(place[0]) for place in drawing.panels.values()}
     assert len(lefts) == 2, f"--layout 2: panels begin at {lefts}"
-    with open("f.svg", encoding="utf-8") as file:
-        svg = file.read()
+    svg = bench.read("f.svg")
     x, y, width, _ = (value / drawing.scale for value in drawing.panels[NAMES["probs"]])
     cell = width / 23
 
@@ -329,8 +325,7 @@ def test_cells_without_a_number(bench):
     data[at:at + 2] = b"\x00\x7c"  # begins with infinity
     (folder / "model.safetensors").write_bytes(data)
     draw(bench, str(folder), "--text", "a new store opened", "-o", "b.svg", "-o", "b.png", "-o", "b.pdf", "--numbers", "b.csv", "--dpi", "120")
-    with open("b.csv", encoding="utf-8", newline="") as file:
-        values = [line[name] for line in csv.DictReader(file) for name in NAMES]
+    values = [line[name] for line in bench.table("b.csv") for name in NAMES]
     bad = sum(not math.isfinite(float(value)) for value in values)
     assert 0 < bad < len(values) and "-nan" not in values
     drawing = Drawing("b")
@@ -365,15 +360,12 @@ def test_bad_input(bench):
             ((*ids, "-o", "a.png", "--numbers", "no/a.csv"), 4, ["no/a.csv"]),
             ((*ids, "-o", "a.png", "--latex", "no/a.tex"), 4, ["no/a.tex"]),
             ((*ids, "-o", "a.png", "-o", "/dev/full/a.pdf"), 4, ["/dev/full/a.pdf"]),
-            ((*ids, "-o", "a.gif"), 2, ["a.gif", ".png"]),
             ((*ids, "--numbers", "a.txt"), 2, ["a.txt", ".csv", ".safetensors"]),
             ((*ids, "-o", "a.png", "--latex", "a.txt"), 2, ["a.txt", ".tex"]),
             ((*ids, "--numbers", "a.csv", "--latex", "a.tex"), 2, ["--latex", "--out"]),
             ((*ids, "--latex", "-o", "a.pdf"), 2, ["unexpected argument 'a.pdf'", "--latex needs a value (FILE)", "took '-o'"]),
             ((*ids, "-o", "a.svg", "--latex", "a.tex"), 2, ["--latex", ".pdf"]),
-            (ids, 2, ["--out", "--numbers"]),
             ((*ids, "--layers", "2", "--numbers", "a.csv"), 2, ["--layers", "2 is out of range", "0 to 1"]),
-            ((*ids, "--heads", "0-2", "--numbers", "a.csv"), 2, ["--heads", "2 is out of range"]),
             ((*ids, "--scale", "3,1", "-o", "a.png"), 2, ["--scale", "'3,1'"]),
             ((*ids, "--scale", "robust:20", "-o", "a.png"), 2, ["--scale", "robust:20"]),
             ((*ids, "--scale", "1,nan", "-o", "a.png"), 2, ["--scale", "nan"]),

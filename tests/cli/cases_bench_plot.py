@@ -12,7 +12,7 @@ import re
 
 from helpers import Picture, check_message, needs_figures
 
-
+REQUIRES = (needs_figures,)
 SAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench_sample.json")
 KINDS = ["latency", "layers", "memory", "speedup", "grid", "breakdown", "roofline"]  # that the sample holds; it has no errors
 SCALAR_COLOUR, AVX2_COLOUR = "#005293", "#eb9119"
@@ -26,8 +26,7 @@ def results(isa, **fixed):
 
 def drawn(bench, kind):
     bench.fine("bench", "plot", SAMPLE, "--figure", kind, "-o", kind + ".svg")
-    with open(bench.path(kind + ".svg"), encoding="utf-8") as file:
-        return file.read()
+    return bench.read(kind + ".svg")
 
 
 def texts(svg):
@@ -66,8 +65,7 @@ def solve(rows, right):
     return [m[i][n] / m[i][i] for i in range(n)]
 
 
-def latency(bench):
-    needs_figures(bench)
+def test_latency(bench):
     svg, points = drawn(bench, "latency"), results("scalar", layers=4)
     check_linear([math.log(r["n"]) for r in points], [x for x, _ in discs(svg)])
     check_linear([math.log(r["median_s"]) for r in points], [y for _, y in discs(svg)])
@@ -76,8 +74,7 @@ def latency(bench):
     assert "latency, 4 layers" in texts(svg)
 
 
-def layers(bench):
-    needs_figures(bench)
+def test_layers(bench):
     svg, points = drawn(bench, "layers"), results("scalar", n=128)
     check_linear([r["median_s"] for r in points], [y for _, y in discs(svg)])
     for isa in ("scalar", "avx2"):
@@ -87,22 +84,19 @@ def layers(bench):
         assert f"{isa}, 1 thread: {1e3 * slope:.3g} ms a layer (off by at most {100 * worst:.1f} %)" in texts(svg), (slope, texts(svg))
 
 
-def memory(bench):
-    needs_figures(bench)
+def test_memory(bench):
     svg, points = drawn(bench, "memory"), results("scalar", layers=4)
     places = discs(svg)
     check_linear([r["peak_rss_bytes"] for r in points], [y for _, y in places[:4]])
     check_linear([math.log(r["workspace_bytes"]) for r in points], [y for _, y in places[4:]])
 
 
-def speedup(bench):
-    needs_figures(bench)
+def test_speedup(bench):
     ratios = [a["median_s"] / b["median_s"] for a, b in zip(results("scalar", layers=4), results("avx2", layers=4))]
     check_linear(ratios, [y for _, y in squares(drawn(bench, "speedup"))])
 
 
-def grid(bench):
-    needs_figures(bench)
+def test_grid(bench):
     svg = drawn(bench, "grid")
     cells = [t.replace("\u2212", "-") for t in re.findall(r'font-size="6" fill="#[0f]{6}" text-anchor="middle"[^>]*>([^<]*)</text>', svg)]
     assert len(cells) == 2 * 2 * 12, cells
@@ -122,9 +116,8 @@ def grid(bench):
         assert f"Fit, {isa}, 1 thread:" in note and f"{worst:.1f} %" in note, (worst, note)
 
 
-def breakdown(bench):
+def test_breakdown(bench):
     """Heights of the stacks of milliseconds, stage by stage, against those of the JSON: one scale for all bars of a panel."""
-    needs_figures(bench)
     svg = drawn(bench, "breakdown")
     panels = re.findall(r'<g aria-label="(scalar|avx2), 1 thread, 4 layers">(.*?)\n</g>', svg, re.S)
     assert [name for name, _ in panels] == ["scalar", "scalar", "avx2", "avx2"], [name for name, _ in panels]
@@ -136,8 +129,7 @@ def breakdown(bench):
         check_linear([0] + seconds, [0] + heights)
 
 
-def roofline(bench):
-    needs_figures(bench)
+def test_roofline(bench):
     svg = drawn(bench, "roofline")
     roof = json.load(open(SAMPLE, encoding="utf-8"))["environment"]["roofs"][0]
     for isa in ("scalar", "avx2"):
@@ -154,18 +146,14 @@ def roofline(bench):
 
 def changed_sample(bench, change):
     """The sample after change(results), as b.json."""
-    with open(SAMPLE, encoding="utf-8") as file:
-        content = json.load(file)
+    content = bench.load(SAMPLE)
     change(content["results"])
-    with open(bench.path("b.json"), "w", encoding="utf-8") as file:
-        json.dump(content, file)
+    bench.write("b.json", json.dumps(content))
     return "b.json"
 
 
-def every_part(bench):
+def test_every_part(bench):
     """Ten parts have ten colours, and the measured limits have none of a stage's."""
-    needs_figures(bench)
-
     def fill(results):
         for result in results:
             for k, part in enumerate(result["breakdown"].values()):
@@ -174,18 +162,15 @@ def every_part(bench):
     for kind, colours in (("breakdown", r'<rect [^>]*fill="(#[0-9a-f]{6})" stroke="#ffffff" stroke-width="0.25"'),
                           ("roofline", r'stroke="(#[0-9a-f]{6})" stroke-width="1"')):
         bench.fine("bench", "plot", sample, "--figure", kind, "-o", "p.svg")
-        with open(bench.path("p.svg"), encoding="utf-8") as file:
-            found = set(re.findall(colours, file.read()))
+        found = set(re.findall(colours, bench.read("p.svg")))
         assert len(found) == 10, (kind, found)
 
 
 PARTS = {"qk": "q\u00b7k", "c2p": "c2p", "p2c": "p2c", "bias": "bias", "softmax": "softmax", "pv": "P\u00b7V"}
 
 
-def attention_parts(bench):
+def test_attention_parts(bench):
     """Attention is drawn as its parts, in shades of one colour; what is in none of them is a slice as well; stages stay as they are."""
-    needs_figures(bench)
-
     def add_parts(results):
         for r in results:
             whole = r["breakdown"]["attention"]
@@ -193,8 +178,7 @@ def attention_parts(bench):
                               for k, p in enumerate(PARTS)}  # 21 of 25
     sample = changed_sample(bench, add_parts)
     bench.fine("bench", "plot", sample, "--figure", "breakdown", "-o", "p.svg")
-    with open(bench.path("p.svg"), encoding="utf-8") as file:
-        svg = file.read()
+    svg = bench.read("p.svg")
     legend = texts(svg)
     assert all(name in legend for name in (*PARTS.values(), "rest of attention")) and "attention" not in legend, legend
     assert "Shades of one colour are parts of attention." in " ".join(legend), legend
@@ -208,16 +192,14 @@ def attention_parts(bench):
     check_linear([0] + seconds, [0] + [float(height) for height, _ in bars])
     assert len({colour for _, colour in bars}) == len(bars) / len(points), bars
     bench.fine("bench", "plot", sample, "--figure", "roofline", "-o", "r.svg")
-    with open(bench.path("r.svg"), encoding="utf-8") as file:
-        legend = texts(file.read())
+    legend = texts(bench.read("r.svg"))
     drawn_parts = [PARTS[p] for p in ("qk", "c2p", "p2c", "pv")]  # the others are no matrix products
     assert [t for t in legend if t in PARTS.values() or t == "attention"] == ["attention"] + drawn_parts, legend
 
 
 def other_sample(bench, name, change=None, factor=2.0, **environment):
     """The sample with times `factor` times as long and another environment, after change(results)."""
-    with open(SAMPLE, encoding="utf-8") as file:
-        content = json.load(file)
+    content = bench.load(SAMPLE)
     content["environment"].update(environment)
     for result in content["results"]:
         result["samples_s"] = [factor * s for s in result["samples_s"]]
@@ -226,14 +208,11 @@ def other_sample(bench, name, change=None, factor=2.0, **environment):
     return bench.write(name, json.dumps(content))
 
 
-def several_files(bench):
+def test_several_files(bench):
     """Curves of several files in one chart of latency, each at its place and named by what tells it from the others."""
-    needs_figures(bench)
-
     def legend(*files, figure=()):
         bench.fine("bench", "plot", *files, *figure, "-o", "s.svg")
-        with open(bench.path("s.svg"), encoding="utf-8") as file:
-            svg = file.read()
+        svg = bench.read("s.svg")
         return svg, [t for t in texts(svg) if re.search(r"\d threads?\b", t) and "peak" not in t]
     sample = other_sample(bench, "before.json", factor=1)
     later = other_sample(bench, "after.json")
@@ -263,9 +242,8 @@ def several_files(bench):
     assert legend(sample, "x/before.json")[1][2].startswith("x/before, "), names
 
 
-def files_apart(bench):
+def test_files_apart(bench):
     """Files that cannot share a chart are refused in one sentence, and nothing is written."""
-    needs_figures(bench)
     far = other_sample(bench, "far.json", lambda found: [dict(r, n=1000 * r["n"]) for r in found])
     one = other_sample(bench, "one.json", lambda found: [r for r in found if r["n"] == 64])
     there = bench.files()
@@ -277,42 +255,35 @@ def files_apart(bench):
     assert bench.files() == there, bench.files()
 
 
-def many_groups(bench):
+def test_many_groups(bench):
     """A panel for each of as many groups as there are."""
-    needs_figures(bench)
     threads = range(1, 31)
 
     def multiply(results):
         results[:] = [dict(r, threads=t) for t in threads for r in results if r["isa"] == "avx2" and r["layers"] == 4]
     bench.fine("bench", "plot", changed_sample(bench, multiply), "--figure", "breakdown", "-o", "m.svg")
-    with open(bench.path("m.svg"), encoding="utf-8") as file:
-        panels = re.findall(r'<g aria-label="avx2, (\d+) threads?, 4 layers">', file.read())
+    panels = re.findall(r'<g aria-label="avx2, (\d+) threads?, 4 layers">', bench.read("m.svg"))
     assert [int(t) for t in panels] == [t for t in threads for _ in range(2)], panels
 
 
-def many_layers(bench):
+def test_many_layers(bench):
     """Cells without room for numbers are drawn without them; axes without room for all names count layers, not places."""
-    needs_figures(bench)
-
     def deepen(results):
         results[:] = [dict(r, layers=2 * layers) for layers in range(1, 61) for r in results if r["layers"] == 4]
     sample = changed_sample(bench, deepen)
     bench.fine("bench", "plot", sample, "--figure", "grid", "-o", "g.svg")
-    with open(bench.path("g.svg"), encoding="utf-8") as file:
-        found = texts(file.read())
+    found = texts(bench.read("g.svg"))
     layers_shown = [t for t in found if t.isdigit() and int(t) > 60 and t not in ("64", "128")]  # 60 places, and two of the lengths
     assert len(found) < 100 and layers_shown, found
 
 
-def all_or_none(bench):
+def test_all_or_none(bench):
     """Where one of the kinds has no room nothing is written, not even what stands before it in the list."""
-    needs_figures(bench)
     check_message(bench.run("bench", "plot", SAMPLE, "--figure", "all", "--width-mm", "30", "-o", "a.svg"), 2, ["leave no room in 30 mm"])
     assert bench.files() == [], bench.files()
 
 
-def choices(bench):
-    needs_figures(bench)
+def test_choices(bench):
     assert [line.split()[0] for line in bench.fine("bench", "plot", "--figure", "list").out.splitlines()] == [*KINDS, "error"]
     bench.fine("bench", "plot", SAMPLE, "--figure", "all", "--dpi", "60", "-o", "all.png")
     assert bench.files() == sorted(f"all-{kind}.png" for kind in KINDS), bench.files()
@@ -326,16 +297,13 @@ def choices(bench):
     check_message(bench.run("bench", "plot", SAMPLE, "--figure", "grid", "-o", "a.txt"), 2, ["a.txt", ".svg"])
 
 
-def lacking(bench):
+def test_lacking(bench):
     """A file that lacks what a figure shows: the message says which command writes it, and `all` draws the rest."""
-    needs_figures(bench)
-    with open(SAMPLE, encoding="utf-8") as file:
-        content = json.load(file)
+    content = bench.load(SAMPLE)
     content["results"] = [r for r in content["results"] if r["layers"] == 4 and r["isa"] == "avx2"]
     for result in content["results"]:
         del result["breakdown"]
-    with open(bench.path("b.json"), "w", encoding="utf-8") as file:
-        json.dump(content, file)
+    bench.write("b.json", json.dumps(content))
     for kind, word in (("layers", "--depth"), ("speedup", "--isa all"), ("grid", "--depth"), ("breakdown", "--breakdown"), ("roofline", "--breakdown"), ("error", "tools/peers.py")):
         check_message(bench.run("bench", "plot", "b.json", "--figure", kind, "-o", "a.png"), 2, [kind, "the file holds no", word])
     done = bench.fine("bench", "plot", "b.json", "--figure", "all", "--dpi", "60", "-o", "a.png")
@@ -344,10 +312,9 @@ def lacking(bench):
     assert bench.fine("bench", "plot", "b.json", "--figure", "all", "--dpi", "60", "-q", "-o", "a.png").err == ""
 
 
-def compare_precisions(bench):
+def test_compare_precisions(bench):
     """Two files that differ in precision have their points in common, and the table says so."""
-    with open(SAMPLE, encoding="utf-8") as file:
-        report = json.load(file)
+    report = bench.load(SAMPLE)
     for point in report["results"]:
         point["precision"] = "int8"
     said = bench.fine("bench", "compare", SAMPLE, bench.write("int8.json", json.dumps(report)), "--format", "csv").out
@@ -356,25 +323,15 @@ def compare_precisions(bench):
     assert all(" float32 " in row["isa"] and " int8 " in row["isa"] and float(row["ratio"]) == 1 for row in rows), said
 
 
-def error(bench):
+def test_error(bench):
     """A point a length, at its latency and its error, both on logarithmic scales."""
-    needs_figures(bench)
-
     def add_errors(found):
         for k, result in enumerate(found):
             result["relative_error"] = 10.0 ** (-1 - k % 5)
     path = changed_sample(bench, add_errors)
-    with open(bench.path(path), encoding="utf-8") as file:
-        points = sorted((r for r in json.load(file)["results"] if r["isa"] == "scalar" and r["layers"] == 4), key=lambda r: r["n"])
+    points = sorted((r for r in bench.load(path)["results"] if r["isa"] == "scalar" and r["layers"] == 4), key=lambda r: r["n"])
     bench.fine("bench", "plot", path, "--figure", "error", "-o", "error.svg")
-    with open(bench.path("error.svg"), encoding="utf-8") as file:
-        svg = file.read()
+    svg = bench.read("error.svg")
     assert "relative error of the last hidden states" in texts(svg), texts(svg)
     check_linear([math.log(r["median_s"]) for r in points], [x for x, _ in discs(svg)])
     check_linear([math.log(r["relative_error"]) for r in points], [y for _, y in discs(svg)])
-
-
-def tests(settings):
-    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, error, every_part, attention_parts, several_files, files_apart, many_groups, many_layers, all_or_none, choices,
-                 lacking, compare_precisions):
-        yield "bench-plot/" + test.__name__, test

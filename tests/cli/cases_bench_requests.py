@@ -2,20 +2,13 @@
 import json
 from math import isclose
 
-from helpers import TINY, has_figures
+from helpers import TINY, has_figures, quantile
 
 MIXES = {"uniform": (8, 512), "short-uniform": (8, 64), "short-zipf": (8, 128), "mixed-tail": (8, 256), "flat-long": (256, 256)}
 
 
 def measured(bench, *arguments):
     return json.loads(bench.fine("bench", "requests", TINY, *arguments, "--json").out)
-
-
-def quantile(values, q):
-    """Between neighbours of the sorted values."""
-    values, place = sorted(values), q * (len(values) - 1)
-    below = int(place)
-    return values[below] + (place - below) * (values[min(below + 1, len(values) - 1)] - values[below])
 
 
 def test_numbers_follow_from_latencies(bench):

@@ -105,15 +105,12 @@ def test_notices_a_difference(bench):
     """The program is given another epsilon than transformers."""
     other = bench.path("other")
     shutil.copytree(CASE, other)
-    with open(os.path.join(other, "config.json"), encoding="utf-8") as file:
-        config = json.load(file)
+    config = bench.load(os.path.join(other, "config.json"))
     config["layer_norm_eps"] = 1e-5
-    with open(os.path.join(other, "config.json"), "w", encoding="utf-8") as file:
-        json.dump(config, file)
+    bench.write(os.path.join(other, "config.json"), json.dumps(config))
     wrapper = bench.path("deberta")
-    with open(wrapper, "w", encoding="utf-8") as file:
-        file.write(f'#!{sys.executable}\nimport os, sys\n'
-                   f'os.execv({bench.program!r}, [{bench.program!r}] + [{other!r} if word == {CASE!r} else word for word in sys.argv[1:]])\n')
+    bench.write(wrapper, f'#!{sys.executable}\nimport os, sys\n'
+               f'os.execv({bench.program!r}, [{bench.program!r}] + [{other!r} if word == {CASE!r} else word for word in sys.argv[1:]])\n')
     os.chmod(wrapper, 0o755)
     code, out, err = check_hub(wrapper, CASE)
     assert code == 1 and "DIFFERENT" in out and "0 of 1 checkpoints agree" in out, (code, out, err)
@@ -131,8 +128,7 @@ def test_downloads(bench):
     made = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "making", "make_hub_twin.py"), TWIN, "--layers", "1", "--vocabulary", "small", "-o", place],
                           capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
-    with open(os.path.join(place, "pytorch_model.generator.bin"), "wb") as file:
-        file.write(b"the hub has it, nobody wants it")
+    bench.write(os.path.join(place, "pytorch_model.generator.bin"), b"the hub has it, nobody wants it")
     before = {name: os.environ.get(name) for name in ("HF_HOME", "HF_HUB_DISABLE_XET", "NO_PROXY")}
     os.environ.update(HF_HOME=bench.path("cache"), HF_HUB_DISABLE_XET="1", NO_PROXY="127.0.0.1")
     try:

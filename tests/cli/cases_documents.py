@@ -10,7 +10,7 @@ import subprocess
 import sys
 from unittest import SkipTest
 
-from helpers import needs_figures
+from helpers import DEMO, needs_figures
 
 OPTION = re.compile(r"^  (?:-(\w),|   ) --([\w-]+)(?: (\S+))? ", re.M)
 
@@ -42,15 +42,14 @@ def own_options(text):
     return {name: found for title in titles if title != "common options" for name, found in options_of(text, f"\n{title}:\n").items()}
 
 
-def man_page(bench):
+def test_man_page(bench):
     """The committed page is what the program says, with the prose of docs/deberta.1.in, and no option of training stands in it twice."""
     if "attention" not in commands_of(bench):
         raise SkipTest("built without figures: the page describes the whole program")
     done = subprocess.run([sys.executable, os.path.join(bench.root, "tools", "making", "make_man.py"), "--check", bench.program],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    with open(os.path.join(bench.root, "docs", "deberta.1"), encoding="utf-8") as file:
-        page = file.read()
+    page = bench.read(os.path.join(bench.root, "docs", "deberta.1"))
     for word in ("DEBERTA_ISA", "EXIT STATUS", "SIGPIPE"):
         assert word in page, word
     assert page.count("Write a checkpoint after step N") == page.count("fB\\-\\-layer\\-decay") == 1
@@ -61,7 +60,7 @@ def needs_tool(name):
         raise SkipTest(f"{name} is not installed")
 
 
-def man_page_form(bench):
+def test_man_page_form(bench):
     needs_tool("groff")
     with open(os.path.join(bench.root, "docs", "deberta.1"), "rb") as page:
         done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], stdin=page, stderr=subprocess.PIPE, check=False)
@@ -72,7 +71,7 @@ def man_page_form(bench):
 SEVERAL_VALUES = ("batch", "depth", "isa", "threads", "tokens")
 
 
-def help_texts(bench):
+def test_help_texts(bench):
     """Pleasant to read: lines fit, sentences have a form, examples are real commands, one option is called the same everywhere."""
     commands, letters, values = commands_of(bench), {}, {}
     for name, summary in commands.items():
@@ -98,10 +97,9 @@ def help_texts(bench):
     assert re.fullmatch(r"deberta \d+\.\d+\.\d+\n", bench.fine("--version").out) and bench.fine("-V").out == bench.fine("--version").out
 
 
-def claims(bench):
+def test_claims(bench):
     """Every claim has a verdict that the table repeats, and commands that exist with options that exist."""
-    with open(os.path.join(bench.root, "docs", "claims.md"), encoding="utf-8") as file:
-        text = file.read()
+    text = bench.read(os.path.join(bench.root, "docs", "claims.md"))
     head, short = text.split("\n## ")[0], text.split("\n## Claims 26 to ")[1].split("\n## ")[0]
     sections = re.split(r"^## (?=\d+\.)", text.replace(short, ""), flags=re.M)[1:]
     verdicts = {number: verdict for verdict, numbers in re.findall(r"^\| (true|false|conditional|open) \| ([\d, ]+) \|$", head, re.M) for number in numbers.split(", ")}
@@ -137,13 +135,12 @@ def anchors_of(text):
     return {re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()).replace(" ", "-") for title in titles}
 
 
-def links(bench):
+def test_links(bench):
     """Every link from one page to another leads to a file that is there, and to a heading that it has."""
     pages = glob.glob("*.md", root_dir=bench.root) + glob.glob("docs/**/*.md", root_dir=bench.root, recursive=True)
     texts, found = {}, 0
     for page in pages:
-        with open(os.path.join(bench.root, page), encoding="utf-8") as file:
-            texts[page] = file.read()
+        texts[page] = bench.read(os.path.join(bench.root, page))
     for page, text in texts.items():
         for link, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", text):
             target = os.path.normpath(os.path.join(os.path.dirname(page), link)) if link else page
@@ -162,35 +159,31 @@ def members_of(value, inside=("breakdown", "parts", "kernels")):
         yield from members_of(below)
 
 
-def json_members(bench):
+def test_json_members(bench):
     """docs/json.md names every member that commands with a schema print."""
-    with open(os.path.join(bench.root, "docs", "json.md"), encoding="utf-8") as file:
-        page = file.read()
+    page = bench.read(os.path.join(bench.root, "docs", "json.md"))
     tiny = "synthetic:v3-xsmall,layers=1,vocab=100,hidden=64,heads=1,intermediate=64"
     books = os.path.join(bench.root, "docs", "studies", "data", "books.tsv")
     for arguments in (["bench", tiny, "-n", "8,16,24", "--reps", "2", "--min-time", "0", "--no-peak", "--breakdown"], ["verify", tiny],
-                      ["eval", os.path.join(bench.root, "models", "demo"), books]):  # fmt: skip
+                      ["eval", DEMO, books]):  # fmt: skip
         found = set(members_of(json.loads(bench.fine(*arguments, "--json").out)))
         unknown = sorted(name for name in found if not re.search(rf"\b{re.escape(name)}\b", page))
         assert found and not unknown, f"{arguments[0]}: docs/json.md does not know {unknown}"
 
 
-def readme(bench):
-    with open(os.path.join(bench.root, "README.md"), encoding="utf-8") as file:
-        text = file.read()
+def test_readme(bench):
+    text = bench.read(os.path.join(bench.root, "README.md"))
     for name in commands_of(bench):
         assert " " in name or f"`{name}" in text, f"the README has no row for {name}"
     for word in ("./build.sh demo", "./build.sh test", "Limits:"):
         assert word in text, word
     if kinds := [name for name in commands_of(bench) if name.startswith("attention ") and name != "attention list"]:
         for page in ("README.md", "CHANGELOG.md", "docs/tutorial.md"):
-            with open(os.path.join(bench.root, page), encoding="utf-8") as file:
-                assert f"{len(kinds)} kinds" in file.read(), f"{page}: there are {len(kinds)} kinds of figures"
-    with open(os.path.join(bench.root, "docs", "images", "attention.png"), "rb") as file:
-        assert len(file.read()) < 200_000
+            assert f"{len(kinds)} kinds" in bench.read(os.path.join(bench.root, page)), f"{page}: there are {len(kinds)} kinds of figures"
+    assert len(bench.bytes(os.path.join(bench.root, "docs", "images", "attention.png"))) < 200_000
 
 
-def completions(bench):
+def test_completions(bench):
     commands = commands_of(bench)
     for shell in ("bash", "zsh", "fish"):
         script = bench.fine("completion", shell).out
@@ -209,7 +202,7 @@ def completion_form(shell):
     return test
 
 
-def completion_answers(bench):
+def test_completion_answers(bench):
     needs_tool("bash")
     script = bench.fine("completion", "bash").out
     ask = "COMP_WORDS=(deberta %s); COMP_CWORD=%d; _deberta; echo \"${COMPREPLY[@]}\""
@@ -223,7 +216,7 @@ def completion_answers(bench):
         assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"
 
 
-def pictures(bench):
+def test_pictures(bench):
     """docs/figures.md shows every kind of `attention` beside the command that draws it, and nothing else is in its folder."""
     needs_figures(bench)
     docs = os.path.join(bench.root, "docs")
@@ -236,15 +229,5 @@ def pictures(bench):
 
 
 def tests(settings):
-    yield "documents/man-page", man_page
-    yield "documents/man-page-form", man_page_form
-    yield "documents/help", help_texts
-    yield "documents/links", links
-    yield "documents/readme", readme
-    yield "documents/json-members", json_members
-    yield "documents/claims", claims
-    yield "documents/pictures", pictures
-    yield "documents/completions", completions
     for shell in ("bash", "zsh", "fish"):
         yield f"documents/completion-form-{shell}", completion_form(shell)
-    yield "documents/completion-answers", completion_answers

@@ -52,8 +52,7 @@ def test_against_classify(bench):
         lines = [line.rstrip("\n").split("\t") for line in file][1::9]
     texts = bench.write("texts.txt", "".join(text + "\n" for _, text in lines))
     answers = [json.loads(line)["labels"][0] for line in run(bench, "classify", DEMO, "--file", texts, "--json")[0].splitlines()]
-    with open(os.path.join(DEMO, "config.json"), encoding="utf-8") as file:
-        label_of = json.load(file)["label2id"]
+    label_of = bench.load(os.path.join(DEMO, "config.json"))["label2id"]
     names = sorted(label_of, key=label_of.get)
     pairs = [(label_of[label], answer["index"]) for (label, _), answer in zip(lines, answers)]
     assert 0 < sum(a != b for a, b in pairs) < len(pairs) / 2

@@ -32,11 +32,10 @@ def examples_of(bench):
     return [line.strip() for line in lines if re.match(r" *deberta [a-z]", line)]
 
 
-def examples(bench):
+def test_examples(bench):
     needs_figures(bench)  # several draw
     for name, text in FILES.items():
-        with open(bench.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
+        bench.write(name, text)
     for folder in ("models", "docs", "bench"):
         os.symlink(os.path.join(bench.root, folder), bench.path(folder))
     os.mkdir(bench.path("out"))
@@ -52,8 +51,7 @@ def examples(bench):
             continue
         words, stdin = shlex.split(example, comments=True)[1:], b""
         if "<" in words:
-            with open(bench.path(words[words.index("<") + 1]), "rb") as file:
-                stdin = file.read()
+            stdin = bench.bytes(words[words.index("<") + 1])
             words = words[:words.index("<")]
         if words[0] == "bench" and words[1].startswith("synthetic:"):
             words += SWEEP
@@ -82,7 +80,7 @@ def commands_in(path):
     return [line.split(" #")[0] for line in lines if line.startswith("build/deberta ")]
 
 
-def pages_of_newcomers(bench):
+def test_pages_of_newcomers(bench):
     """The commands of README and tutorial as one would type them, and the answers that the tutorial shows."""
     needs_figures(bench)
     for folder in ("models", "docs"):
@@ -96,24 +94,17 @@ def pages_of_newcomers(bench):
             said += bench.fine(*words).out
             ran.append(words[0])
     assert ran == ["attention", "info", "tokenize", "fill-mask", "attention", "attention", "fill-mask", "fill-mask", "attention", "encode"], ran
-    with open(os.path.join(bench.root, "docs", "tutorial.md"), encoding="utf-8") as file:
-        rows = re.findall(r"^\| (?:nothing|c2\w in all layers) \| (.*) \|$", file.read(), re.M)
+    rows = re.findall(r"^\| (?:nothing|c2\w in all layers) \| (.*) \|$", bench.read(os.path.join(bench.root, "docs", "tutorial.md")), re.M)
     answers = [(word.strip('"'), share) for row in rows for word, share in re.findall(r'(\S+) (0\.\d{3})', row)]
     assert len(answers) == 9 and all(f"  {share}  {word}\n" in said for word, share in answers), (answers, said)
     for name in ("head.pdf", "head.csv", "head.tex", "heads.png", "states.safetensors"):
         assert os.path.getsize(bench.path(name)) > 0, name
 
 
-def output_chooses_the_format(bench):
+def test_output_chooses_the_format(bench):
     sweep = ["bench", "synthetic:v3-xsmall,layers=1,vocab=50", "--no-peak", *SWEEP]
     for name, begin in (("a.json", "{"), ("a.csv", "model,model_sha256,engine"), ("a.txt", "deberta ")):
         assert not bench.fine(*sweep, "-o", name).out
-        with open(bench.path(name), encoding="utf-8") as file:
-            assert file.read().startswith(begin), name
+        assert bench.read(name).startswith(begin), name
     bench.fine(*sweep, "--format", "csv", "-o", "b.json")
-    with open(bench.path("b.json"), encoding="utf-8") as file:
-        assert file.read().startswith("model,model_sha256,engine"), "--format says more than a suffix"
-
-
-def tests(_settings):
-    return [("format-of-output", output_chooses_the_format), ("examples", examples), ("examples-of-pages", pages_of_newcomers)]
+    assert bench.read("b.json").startswith("model,model_sha256,engine"), "--format says more than a suffix"

@@ -17,6 +17,7 @@ fail. The full suite takes a drawn 5 % of the calls, four at least, every other 
 
 SPDX-License-Identifier: MIT
 """
+import functools
 import itertools
 import json
 import os
@@ -179,7 +180,8 @@ def plain(content):
 class Trial:
     """One case: the result without a failure, and what each failing call leaves."""
 
-    library_name, report_format, kills = LIBRARY, "<QQq232s", False
+    library_name, report_format, kills, share = LIBRARY, "<QQq232s", False, SHARE
+    noun, asked = "call", "system calls cannot be made to fail"
 
     def __init__(self, bench, case):
         self.bench, self.case = bench, case
@@ -201,6 +203,10 @@ class Trial:
     def worth_failing(self, calls):
         """Numbers, from 1, of calls that differ: a line for each says what it is."""
         return representatives(list(group) for _, group in itertools.groupby(range(1, len(calls) + 1), lambda k: calls[k - 1]))
+
+    def ways(self, k):
+        """Whether all calls that follow fail as well."""
+        return (False, True) if EVERY or k == self.worth[-1] else (k % 2 == 0,)
 
     def run(self, k, on=False, log=None):
         """(result, files, how many calls there were); `failed` is which one failed."""
@@ -305,34 +311,13 @@ def note_counts(kind, case, tried, wrong):
             file.write(f"{kind}\t{case.name}\t{tried}\t{len(wrong)}\n")
 
 
-def failing(case):
-    def test(bench):
-        if is_sanitized(bench.program):  # it makes such calls inside the handler of those that fail, and would never end
-            raise SkipTest("system calls cannot be made to fail under a sanitizer")
-        if case.figures and not has_figures(bench):
-            raise SkipTest("built without figures")
-        environment = {"LD_PRELOAD": os.path.join(os.path.dirname(bench.program), LIBRARY), "FAIL_AT": "0"}
-        if not os.path.exists(environment["LD_PRELOAD"]) or bench.run("--version", env=environment).code:
-            raise SkipTest("system calls cannot be made to fail here")
-        trial = Trial(bench, case)
-        assert trial.calls, "no call was seen that could fail"
-        tried, wrong = 0, []
-        for k in chosen(trial.worth, SHARE):
-            for on in (False, True) if EVERY or k == trial.worth[-1] else (k % 2 == 0,):
-                faults = trial.faults(k, on)
-                tried += faults is not None
-                if faults:
-                    wrong.append(f"call {k} of {trial.calls}{' and all that follow' if on else ''} ({trial.failed[0]} {trial.failed[1]}): " + "; ".join(faults))
-        note_counts("call", case, tried, wrong)
-        assert tried, "no call failed"
-        assert not wrong, f"DEBERTA_TEST_CALLS_SEED={SEED}: {len(wrong)} of {tried} end neither well nor with an error:\n" + "\n".join(wrong[:12])
-    return test
-
-
 class KilledTrial(Trial):
     """The same with a process that is killed in place of a call that changes files; what it wrote before may be anything that is kept."""
 
-    kills = True
+    kills, noun, asked = True, "kill", "system calls cannot be watched"
+
+    def ways(self, k):
+        return (False,)
 
     def worth_failing(self, calls):
         return [k for k, call in enumerate(calls, 1) if int(call.split()[0]) in CHANGES]
@@ -340,34 +325,20 @@ class KilledTrial(Trial):
     def faults(self, k, on):
         result, files, _ = self.run(k, on)
         if not self.failed:
-            return None
+            return ["it was not made"]
         if result.code != -signal.SIGKILL:
             return [f"ended with {result.code}, not killed"]
         return self.faults_of_files({name: content for name, content in files.items() if not TEMPORARY.search(name)}) + self.faults_of_going_on()
 
 
-def killed(case):
-    def test(bench):
-        if is_sanitized(bench.program):
-            raise SkipTest("system calls cannot be watched under a sanitizer")
-        environment = {"LD_PRELOAD": os.path.join(os.path.dirname(bench.program), LIBRARY), "FAIL_AT": "0"}
-        if not os.path.exists(environment["LD_PRELOAD"]) or bench.run("--version", env=environment).code:
-            raise SkipTest("system calls cannot be watched here")
-        trial = KilledTrial(bench, case)
-        wrong, moments = [], chosen(trial.worth, SHARE)
-        for k in moments:
-            faults = trial.faults(k, False)
-            if faults is None or faults:
-                wrong.append(f"call {k} of {trial.calls} ({trial.failed}): " + "; ".join(faults or ["it was not made"]))
-        note_counts("kill", case, len(moments), wrong)
-        assert not wrong, f"DEBERTA_TEST_CALLS_SEED={SEED}: {len(wrong)} of {len(moments)} ends cannot be gone on from:\n" + "\n".join(wrong[:12])
-    return test
-
-
 class MemoryTrial(Trial):
     """The same with requests for memory."""
 
-    library_name, report_format = MEMORY_LIBRARY, "<QQ"
+    library_name, report_format, share = MEMORY_LIBRARY, "<QQ", 0
+    noun, asked = "request", "requests for memory cannot be made to fail"
+
+    def ways(self, k):
+        return (False,)
 
     def worth_failing(self, calls):
         of_place = {}
@@ -382,27 +353,31 @@ class MemoryTrial(Trial):
         return [] if told[0].startswith(f"deberta {self.case.command}: ") and ("memory" in told[0] or "thread" in told[0]) else [f"the sentence is {told[0]!r}"]
 
 
-def short_of_memory(case):
+def on_trial(kind, case):
     def test(bench):
-        if is_sanitized(bench.program):  # which has allocators of its own
-            raise SkipTest("requests cannot be made to fail under a sanitizer")
+        if is_sanitized(bench.program):  # it has allocators of its own, and makes calls inside the handler of those that fail
+            raise SkipTest(f"{kind.asked} under a sanitizer")
         if case.figures and not has_figures(bench):
             raise SkipTest("built without figures")
-        environment = {"LD_PRELOAD": os.path.join(os.path.dirname(bench.program), MEMORY_LIBRARY), "FAIL_AT": "0"}
+        environment = {"LD_PRELOAD": os.path.join(os.path.dirname(bench.program), kind.library_name), "FAIL_AT": "0"}
         if not os.path.exists(environment["LD_PRELOAD"]) or bench.run("--version", env=environment).code:
-            raise SkipTest("requests for memory cannot be made to fail here")
-        trial = MemoryTrial(bench, case)
-        assert trial.calls, "no request was seen that could fail"
+            raise SkipTest(f"{kind.asked} here")
+        trial = kind(bench, case)
+        assert trial.calls, f"no {kind.noun} was seen that could fail"
         tried, wrong = 0, []
-        for k in chosen(trial.worth, 0):
-            faults = trial.faults(k, False)
-            tried += faults is not None
-            if faults:
-                wrong.append(f"request {k} of {trial.calls}: " + "; ".join(faults))
-        note_counts("request", case, tried, wrong)
-        assert tried, "no request failed"
+        for k in chosen(trial.worth, kind.share):
+            for on in trial.ways(k):
+                faults = trial.faults(k, on)
+                tried += faults is not None
+                if faults:
+                    wrong.append(f"{kind.noun} {k} of {trial.calls}{' and all that follow' if on else ''} ({trial.failed}): " + "; ".join(faults))
+        note_counts(kind.noun, case, tried, wrong)
+        assert tried, f"no {kind.noun} failed"
         assert not wrong, f"DEBERTA_TEST_CALLS_SEED={SEED}: {len(wrong)} of {tried} end neither well nor with an error:\n" + "\n".join(wrong[:12])
     return test
+
+
+failing, killed, short_of_memory = (functools.partial(on_trial, kind) for kind in (Trial, KilledTrial, MemoryTrial))
 
 
 def tests(settings):

@@ -9,23 +9,19 @@ import os
 import re
 import subprocess
 
-from helpers import Picture, check_message, needs_figures, read_tensors
+from helpers import DEMO, Picture, check_message, needs_figures, quantile, read_tensors, softmax
 
-
+REQUIRES = (needs_figures,)
 TEXT, OTHER = "a new store opened beside the new mall", "a new store opened behind the old mall"
 LAYERS, HEADS, TERMS = 5, 3, ("c2c", "c2p", "p2c")
 KINDS = ["grid", "mean", "rollout", "shares", "entropy", "distance", "delta", "difference", "query", "lines", "value-weighted"]
-
-
-def demo(bench):
-    return os.path.join(bench.root, "models", "demo")
 
 
 class Model:
     """What the demo computes for a text, as lists of rows: matrices[layer][head][name][query][key]."""
 
     def __init__(self, bench, text, name="x.safetensors", folder=None, terms=TERMS):
-        bench.fine("encode", folder or demo(bench), "--text", text, "--attention-layers", "all", "--component-layers", "all", "-o", name)
+        bench.fine("encode", folder or DEMO, "--text", text, "--attention-layers", "all", "--component-layers", "all", "-o", name)
         tensors, _ = read_tensors(bench.path(name))
         self.n = n = tensors["attn.0.probs"].shape[-1]
         self.matrices = [[{part: [list(tensors[f"attn.{layer}.{part}"].values[(head * n + i) * n:(head * n + i + 1) * n]) for i in range(n)]
@@ -34,10 +30,9 @@ class Model:
 
 def lines(bench, kind, *arguments, text=TEXT):
     """The lines of --numbers, numbers as floats; the figure is drawn too."""
-    bench.fine("attention", kind, demo(bench), "--text", text, *arguments, "--dpi", "50", "-o", "f.png", "--numbers", "f.csv")
+    bench.fine("attention", kind, DEMO, "--text", text, *arguments, "--dpi", "50", "-o", "f.png", "--numbers", "f.csv")
     assert Picture.read(bench.path("f.png")).width > 50
-    with open(bench.path("f.csv"), encoding="utf-8", newline="") as file:
-        found = list(csv.DictReader(file))
+    found = bench.table("f.csv")
     return [{k: v if k.endswith("label") else float(v) for k, v in line.items()} for line in found]
 
 
@@ -47,12 +42,6 @@ def near(found, expected, what, bound=2e-5):
 
 def place(line):
     return tuple(int(line[k]) for k in ("layer", "head", "query", "key") if k in line)
-
-
-def softmax(row):
-    top = max(row)
-    parts = [math.exp(v - top) for v in row]
-    return [p / sum(parts) for p in parts]
 
 
 def mean(values):
@@ -68,7 +57,7 @@ def divergence(p, q):
     return sum(a * math.log2(a / b) for a, b in zip(p, q))
 
 
-def grid(bench):
+def test_grid(bench):
     model = Model(bench, TEXT)
     for part in ("probs", "p2c"):
         found = lines(bench, "grid", "--components", part)
@@ -78,7 +67,7 @@ def grid(bench):
             near(line[part], model.matrices[layer][head][part][i][j], place(line), 1e-7)
 
 
-def means(bench):
+def test_means(bench):
     model = Model(bench, TEXT)
     found = lines(bench, "mean", "--layers", "1,3", "--heads", "0,2")
     assert len(found) == model.n ** 2
@@ -88,7 +77,7 @@ def means(bench):
             near(line[part], mean(model.matrices[layer][head][part][i][j] for layer in (1, 3) for head in (0, 2)), (part, i, j))
 
 
-def rollout(bench):
+def test_rollout(bench):
     model = Model(bench, TEXT)
     n = model.n
     product, after = [[float(i == j) for j in range(n)] for i in range(n)], []
@@ -121,7 +110,7 @@ def expected_shares(one, n):
     return {t: (covariance[t] / variance, shapley[t], lost([s for s in TERMS if s != t])) for t in TERMS}, lost(())
 
 
-def shares(bench):
+def test_shares(bench):
     model = Model(bench, TEXT)
     found = lines(bench, "shares", "--layers", "0,2")
     assert [place(line) for line in found] == [(layer, head) for layer in (0, 2) for head in range(HEADS)]
@@ -138,7 +127,7 @@ def shares(bench):
         assert lines(bench, "shares", "--layers", "0,2", "--measure", measure, "--form", form) == found
 
 
-def entropy(bench):
+def test_entropy(bench):
     model = Model(bench, TEXT)
     n = model.n
     found = lines(bench, "entropy")
@@ -150,25 +139,18 @@ def entropy(bench):
         near(line["mean_offset"], mean(sum(rows[i][j] * (i - j) for j in range(n)) for i in range(n)), place(line))
 
 
-def entropy_scale(bench):
+def test_entropy_scale(bench):
     """Two heads that hardly differ look so: colours go from 0 to the entropy of even attention."""
-    bench.fine("attention", "entropy", demo(bench), "--text", "a new store opened", "--layers", "2", "--heads", "0,1", "-o", "e.svg")
+    bench.fine("attention", "entropy", DEMO, "--text", "a new store opened", "--layers", "2", "--heads", "0,1", "-o", "e.svg")
     svg = bench.read("e.svg")
     least = re.search(r">entropy \(bits\)</text>(.*)", svg, re.S)[1]
     numbers = [float(number) for number in re.findall(r">([0-9.]+)</text>", least)]
     assert min(numbers) == 0 and max(numbers) == 2.58, numbers  # log2(6)
-    bench.fine("attention", "entropy", demo(bench), "--text", "a new store opened", "--layers", "2", "--scale", "1,2", "-o", "e.svg")
+    bench.fine("attention", "entropy", DEMO, "--text", "a new store opened", "--layers", "2", "--scale", "1,2", "-o", "e.svg")
     assert ">2.58</text>" not in bench.read("e.svg"), "limits that were asked for stay"
 
 
-def quantile(values, part):
-    values = sorted(values)
-    at = part * (len(values) - 1)
-    low = int(at)
-    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
-
-
-def distance(bench):
+def test_distance(bench):
     model = Model(bench, TEXT)
     n = model.n
     found = lines(bench, "distance", "--layers", "2,3", "--heads", "1", "--ribbon", "0.2")
@@ -195,13 +177,12 @@ def bucket(r, buckets=32, longest=512):
     return size if r > 0 else -size
 
 
-def bucket_edges(bench):
+def test_bucket_edges(bench):
     """On the linear axis of 40 tokens the strokes stand where the bucket changes, beyond the distances that have their own."""
     expected = [r - 0.5 for r in range(-38, 40) if bucket(r - 1) != bucket(r) and (bucket(r - 2) == bucket(r - 1) or bucket(r) == bucket(r + 1))]
-    bench.fine("attention", "distance", demo(bench), "--ids", ",".join(str(7 + k) for k in range(40)), "--components", "c2p",
+    bench.fine("attention", "distance", DEMO, "--ids", ",".join(str(7 + k) for k in range(40)), "--components", "c2p",
                "-o", "e.svg")
-    with open(bench.path("e.svg"), encoding="utf-8") as file:
-        picture = file.read()
+    picture = bench.read("e.svg")
     assert "Strokes at the top: bucket edges." in picture
     paths = [re.findall(r"[-\d.]+", d) for d in re.findall(r'<path d="([^"]*)"', picture)]
     curve = [float(v) for v in max(paths, key=len)[0::2]]
@@ -213,11 +194,10 @@ def bucket_edges(bench):
         near(a, b, "edge", 1e-3)
     bench.fine("attention", "distance", "synthetic:v3-base,layers=1,vocab=600", "--ids", ",".join(str(7 + k) for k in range(512)),
                "--components", "c2p", "-o", "e.svg")
-    with open(bench.path("e.svg"), encoding="utf-8") as file:
-        assert re.search(r"one in \d+ bucket edges", file.read())
+    assert re.search(r"one in \d+ bucket edges", bench.read("e.svg"))
 
 
-def delta(bench):
+def test_delta(bench):
     model = Model(bench, TEXT)
     for line in lines(bench, "delta", "--layers", "2", "--heads", "0,1"):
         layer, head, i, j = place(line)
@@ -228,7 +208,7 @@ def delta(bench):
             near(line[f"delta_{term}"], one["probs"][i][j] - without[j], (term, *place(line)))
 
 
-def difference(bench):
+def test_difference(bench):
     model, other = Model(bench, TEXT), Model(bench, OTHER, "y.safetensors")
     found = lines(bench, "difference", "--text", OTHER, "--layers", "2", "--heads", "0,2")
     for line in found:
@@ -238,9 +218,9 @@ def difference(bench):
     assert {"[CLS]", "beside/behind", "new/old", "new"} <= {line["key_label"] for line in found}
     swapped = lines(bench, "difference", "--text", OTHER, "--layers", "2", "--heads", "0,2", "--row", "1")
     assert all(a["c2c"] == -b["c2c"] for a, b in zip(found, swapped))
-    bench.fine("attention", "difference", demo(bench), "--text", TEXT, "--text", OTHER, "-o", "both.pdf", "--latex", "both.tex")
+    bench.fine("attention", "difference", DEMO, "--text", TEXT, "--text", OTHER, "-o", "both.pdf", "--latex", "both.tex")
     assert TEXT in bench.read("both.tex") and OTHER in bench.read("both.tex")
-    assert all(line["probs"] == 0 for line in lines(bench, "difference", "--minus", demo(bench)))
+    assert all(line["probs"] == 0 for line in lines(bench, "difference", "--minus", DEMO))
     twin = os.path.join(bench.root, "models", "demo-bert")  # no c2p, no p2c: what both models have is compared
     other = Model(bench, TEXT, "y.safetensors", twin, ("c2c",))
     for line in lines(bench, "difference", "--minus", twin, "--layers", "2"):
@@ -252,7 +232,7 @@ def difference(bench):
     assert lines(bench, "difference", "--minus", smaller, "--layers", "1", "--heads", "2", "--components", "probs")
 
 
-def query(bench):
+def test_query(bench):
     model = Model(bench, TEXT)
     found = lines(bench, "query", "--query", "3", "--layers", "1,2", "--heads", "1")
     assert len(found) == 2 * model.n and found[3]["key_label"] == "store"
@@ -264,17 +244,16 @@ def query(bench):
     assert lines(bench, "query", "--query", "mall", "--words", "--layers", "1", "--heads", "1"), "a word of several pieces"
 
 
-def line_view(bench):
+def test_line_view(bench):
     """The strong pairs are lines of the SVG, the weak ones are not."""
     model = Model(bench, TEXT)
     rows = model.matrices[2][1]["probs"]
-    bench.fine("attention", "lines", demo(bench), "--text", TEXT, "--layers", "2", "--heads", "1", "--cutoff", "0.5", "-o", "l.svg")
-    bench.fine("attention", "lines", demo(bench), "--text", TEXT, "--layers", "2", "--heads", "1", "--query", "4", "--cutoff", "0", "-o", "q.svg")
+    bench.fine("attention", "lines", DEMO, "--text", TEXT, "--layers", "2", "--heads", "1", "--cutoff", "0.5", "-o", "l.svg")
+    bench.fine("attention", "lines", DEMO, "--text", TEXT, "--layers", "2", "--heads", "1", "--query", "4", "--cutoff", "0", "-o", "q.svg")
     top = max(max(row) for row in rows)
     strong = sum(p >= 0.5 * top for row in rows for p in row)
     for name, count in (("l.svg", strong), ("q.svg", model.n)):
-        with open(bench.path(name), encoding="utf-8") as file:
-            drawn = file.read().split('"layer 2, head 1"')[1].split("</g>")[0].count("<path")
+        drawn = bench.read(name).split('"layer 2, head 1"')[1].split("</g>")[0].count("<path")
         assert drawn == count, f"{name}: {drawn} lines, expected {count}"
 
 
@@ -291,8 +270,7 @@ def check_value_norms(bench, case, value_rows):
     bench.fine("encode", folder, *ids, "--hidden", "all", "-o", "x.safetensors")
     hidden = rows_of(read_tensors(bench.path("x.safetensors"))[0]["hidden_states.1"])
     bench.fine("attention", "value-weighted", folder, *ids, "--layers", "1", "--heads", "all", "--numbers", "f.csv")
-    with open(bench.path("f.csv"), encoding="utf-8", newline="") as file:
-        found = list(csv.DictReader(file))
+    found = bench.table("f.csv")
     output = rows_of(weights["encoder.layer.1.attention.output.dense.weight"])
     for line in found:
         head, key = int(line["head"]), int(line["key"])
@@ -303,7 +281,7 @@ def check_value_norms(bench, case, value_rows):
     assert len(found) == 36 * len({line["head"] for line in found}) > 36
 
 
-def value_weighted(bench):
+def test_value_weighted(bench):
     """v1 keeps query, key and value of a head one after the other in one matrix, v2 a matrix for each."""
     def first(weights, head, d=12):
         rows, bias = rows_of(weights["encoder.layer.1.attention.self.in_proj.weight"]), weights["encoder.layer.1.attention.self.v_bias"].values
@@ -320,7 +298,7 @@ def value_weighted(bench):
         near(line["probs"], model.matrices[layer][head]["probs"][i][j], place(line), 1e-7)
 
 
-def token_numbers(bench):
+def test_token_numbers(bench):
     """Whatever is shown, data and axes count tokens of the text, as --mark and --query do."""
     pair = ("--pair", OTHER)
     whole = {place(line)[2:]: line for line in lines(bench, "components", *pair, "--components", "logits")}
@@ -335,26 +313,24 @@ def token_numbers(bench):
         assert [(line["key"], line["key_label"]) for line in keys] == [(t, labels[t]) for t in kept], shown
         for kind, axis in (("embeddings", "token"), ("mean", "query")):
             assert {line[axis] for line in lines(bench, kind, *pair, *shown)} == set(kept), (kind, shown)
-        bench.fine("attention", demo(bench), "--text", TEXT, *pair, *shown, "--numbers", "n.safetensors")
+        bench.fine("attention", DEMO, "--text", TEXT, *pair, *shown, "--numbers", "n.safetensors")
         assert json.loads(read_tensors(bench.path("n.safetensors"))[1]["key_numbers"]) == kept, shown
     words = lines(bench, "components", *pair, "--words", "--components", "logits")
     assert {labels[int(line["key"])]: line["key_label"] for line in words}["ma"] == "mall", "the first piece of a word"
-    bench.fine("attention", demo(bench), "--ids", ",".join(str(7 + k) for k in range(320)), "--token-range", "200:320", "--components", "probs", "-o",
+    bench.fine("attention", DEMO, "--ids", ",".join(str(7 + k) for k in range(320)), "--token-range", "200:320", "--components", "probs", "-o",
                "n.svg")
-    with open(bench.path("n.svg"), encoding="utf-8") as file:
-        numbers = re.findall(r">(\d+)</text>", file.read())
+    numbers = re.findall(r">(\d+)</text>", bench.read("n.svg"))
     assert numbers.count("300") == 2 and "50" not in numbers and "100" not in numbers, numbers
 
 
-def numbers_of_heads(bench):
+def test_numbers_of_heads(bench):
     """Where their labels do not fit, axes of heads and layers count those that were chosen."""
     bench.fine("attention", "entropy", "synthetic:v3-xsmall,layers=1,hidden=256,heads=16,intermediate=64,vocab=50", "--ids", "1,2,3",
                "--heads", "2-15", "--width-mm", "30", "-o", "h.svg")
-    with open(bench.path("h.svg"), encoding="utf-8") as file:
-        assert ">15</text>" in file.read()
+    assert ">15</text>" in bench.read("h.svg")
 
 
-def distances_across_gaps(bench):
+def test_distances_across_gaps(bench):
     """What is left out leaves its place empty: distances and their bucket edges are those of the text. Words are counted in words."""
     pair = ("--pair", OTHER, "--drop-special", "--layers", "2", "--heads", "1")
     cells = {place(line)[2:]: line["probs"] for line in lines(bench, "components", *pair, "--components", "probs")}
@@ -371,9 +347,8 @@ def distances_across_gaps(bench):
     near(line["mean_offset"], sum(p * (i - j) for (i, j), p in cells.items()) / len(tokens), "offset")
     words = lines(bench, "distance", *pair, "--words")
     assert len(words) == 2 * 2 * len(TEXT.split()) - 1, "all words of two texts of as many"
-    bench.fine("attention", "entropy", demo(bench), "--text", TEXT, "--words", "-o", "w.svg")
-    with open(bench.path("w.svg"), encoding="utf-8") as file:
-        assert "| (words)" in file.read()
+    bench.fine("attention", "entropy", DEMO, "--text", TEXT, "--words", "-o", "w.svg")
+    assert "| (words)" in bench.read("w.svg")
 
 
 def ends_of_bars(svg):
@@ -382,17 +357,16 @@ def ends_of_bars(svg):
     return [tuple(float(t.replace("\u2212", "-")) for t in re.findall(r">([^<]*)</text>", bar)[:2]) for bar in bars]
 
 
-def limits_of_differences(bench):
+def test_limits_of_differences(bench):
     """Limits below zero are those of the terms and, where probabilities are all there is, theirs."""
     for components, expected in (("probs", [(-0.5, 0.5)]), ("c2c", [(-0.5, 0.5)]), ("c2c,probs", None)):
-        bench.fine("attention", "difference", demo(bench), "--text", TEXT, "--text", OTHER, "--components", components, "--scale",
+        bench.fine("attention", "difference", DEMO, "--text", TEXT, "--text", OTHER, "--components", components, "--scale",
                    "-0.5,0.5", "-o", "d.svg")
-        with open(bench.path("d.svg"), encoding="utf-8") as file:
-            found = ends_of_bars(file.read())
+        found = ends_of_bars(bench.read("d.svg"))
         assert found == expected or (not expected and found[0] == (-0.5, 0.5) and found[1][0] == -found[1][1] != -0.5), (components, found)
 
 
-def limits_that_nothing_takes(bench):
+def test_limits_that_nothing_takes(bench):
     """An option that a figure would leave aside is refused."""
     pair = ("difference", "--text", OTHER)
     for words, kind, *arguments in ((["--scale", "logarithmic", "'0,1'"], "components", "--components", "probs", "--log", "--scale", "0,1"),
@@ -403,13 +377,13 @@ def limits_that_nothing_takes(bench):
                               (["--scale", "both signs"], *pair, "--components", "c2c", "--scale", "0,2"),
                               *((["--" + name, "--form map"], "shares", "--form", "bars", "--" + name, *value) for name, *value in (
                                   ("scale", "robust"), ("palette", "magma"), ("signed-palette", "polar"), ("annotate",)))):
-        check_message(bench.run("attention", kind, demo(bench), "--text", TEXT, *arguments, "-o", "w.png"), 2, words)
+        check_message(bench.run("attention", kind, DEMO, "--text", TEXT, *arguments, "-o", "w.png"), 2, words)
         assert bench.files() == [], bench.files()
     lines(bench, "grid", "--components", "probs", "--scale", "0,1")
     lines(bench, "components", "--components", "probs", "--log", "--scale", "0.001,1")
 
 
-def shown_tokens(bench):
+def test_shown_tokens(bench):
     """Words and left out tokens: what adds up over keys does so after merging; measures are taken on what is shown."""
     whole, words = lines(bench, "rollout", "--layers", "4"), lines(bench, "rollout", "--layers", "4", "--words")
     assert words[-2]["key_label"] == "mall"
@@ -424,11 +398,10 @@ def shown_tokens(bench):
     assert shown != lines(bench, "shares", "--layers", "0", "--heads", "0")[0]
 
 
-def every_model(bench):
+def test_every_model(bench):
     """Kinds draw what a model has: no position terms, one token, talking heads, a hole in the mask."""
     needs_figures(bench)
-    with open(bench.path("hole.json"), "w", encoding="utf-8") as file:
-        json.dump({"input_ids": [[1, 7, 9, 3, 2]], "attention_mask": [[1, 1, 0, 1, 1]]}, file)
+    bench.write("hole.json", json.dumps({"input_ids": [[1, 7, 9, 3, 2]], "attention_mask": [[1, 1, 0, 1, 1]]}))
     cases = (["{G}/04-v1-plain-posbias-types", "--ids", "1,7,3"], ["{G}/08-v1-talking-head", "--ids", "1,7,3"], ["{G}/28-v3-n1", "--ids", "1"],
              ["{G}/11-v2-b4-n33-noshare", "--input", "hole.json"])
     for model, *source in cases:
@@ -445,20 +418,19 @@ def every_model(bench):
                 assert numbers[numbers.index("-1") + 1] == "2", "pairs with the hole in the mask count"
 
 
-def repeatable(bench):
+def test_repeatable(bench):
     for kind in KINDS:
         more = {"query": ["--query", "1"], "difference": ["--text", OTHER]}.get(kind, [])
         seen = []
         for name in ("a.png", "b.png"):
-            bench.fine("attention", kind, demo(bench), "--text", TEXT, *more, "--dpi", "60", "-o", name)
-            with open(bench.path(name), "rb") as file:
-                seen.append(file.read())
+            bench.fine("attention", kind, DEMO, "--text", TEXT, *more, "--dpi", "60", "-o", name)
+            seen.append(bench.bytes(name))
         assert seen[0] == seen[1], f"{kind}: the same command gives other bytes"
 
 
-def wrong_use(bench):
+def test_wrong_use(bench):
     def wrong(words, kind, *arguments, code=2, text=TEXT):
-        check_message(bench.run("attention", kind, demo(bench), "--text", text, *arguments, "-o", "w.png", "--numbers", "w.csv"), code, words)
+        check_message(bench.run("attention", kind, DEMO, "--text", text, *arguments, "-o", "w.png", "--numbers", "w.csv"), code, words)
         assert bench.files() == [], bench.files()
     wrong(["--components", "one of them", "found 2"], "grid", "--components", "c2c,probs")
     wrong(["not one for each panel"], "grid", "--scale", "panel")
@@ -492,17 +464,17 @@ def wrong_use(bench):
     wrong(["side by side", "fewer"], "lines", "--layers", "all", "--heads", "all", "--layout", "24")
 
 
-def ablated(bench):
+def test_ablated(bench):
     """A figure of an intervention says so wherever it goes; before minus after is the model minus the ablated one, cell by cell."""
     part = ["--text", TEXT, "--layers", "2,3", "--heads", "1"]
-    bench.fine("attention", demo(bench), *part, "--ablate", "c2p@2:1", "-o", "a.svg", "-o", "a.png", "--latex", "a.tex")
+    bench.fine("attention", DEMO, *part, "--ablate", "c2p@2:1", "-o", "a.svg", "-o", "a.png", "--latex", "a.tex")
     svg = bench.read("a.svg")
     for words in (">ablated: c2p@2:1</text>", ">Ablated: c2p@2:1.</text>", ">c2p (ablated)</text>", ">c2p</text>", ">all 0</text>"):
         assert words in svg, words
     assert "Ablated: c2p@2:1." in bench.read("a.tex")
-    bench.fine("attention", "difference", demo(bench), *part, "--ablate", "c2p@2:1", "--numbers", "d.csv", "-o", "d.svg")
+    bench.fine("attention", "difference", DEMO, *part, "--ablate", "c2p@2:1", "--numbers", "d.csv", "-o", "d.svg")
     for name, more in (("before", []), ("after", ["--ablate", "c2p@2:1"])):
-        bench.fine("attention", demo(bench), *part, *more, "--numbers", name + ".csv")
+        bench.fine("attention", DEMO, *part, *more, "--numbers", name + ".csv")
     tables = [list(csv.DictReader(bench.read(name + ".csv").splitlines())) for name in ("d", "before", "after")]
     moved = 0
     for difference, before, after in zip(*tables, strict=True):
@@ -512,23 +484,23 @@ def ablated(bench):
     assert moved > 50, moved
     svg = bench.read("d.svg")
     assert "before minus after ablating c2p@2:1" in svg and svg.count(">identical</text>") == 2, "c2c and p2c of the ablated layer do not change"
-    bench.fine("attention", "difference", demo(bench), "--text", TEXT, "--layers", "all", "--heads", "1", "--ablate", "c2p@2:1", "-o", "f.svg")
+    bench.fine("attention", "difference", DEMO, "--text", TEXT, "--layers", "all", "--heads", "1", "--ablate", "c2p@2:1", "-o", "f.svg")
     svg = bench.read("f.svg")
     assert "identical in layer 0, head 1; layer 1, head 1." in svg, "what comes before the ablation is said"
     assert [f">layer {k}, head 1</text>" in svg for k in range(5)] == [False, False, True, True, True], "and not drawn"
-    twice = ["--minus", demo(bench), "--minus-ablate", "c2p@2:1"]
-    bench.fine("attention", "difference", demo(bench), *part, *twice, "--numbers", "e.csv")
+    twice = ["--minus", DEMO, "--minus-ablate", "c2p@2:1"]
+    bench.fine("attention", "difference", DEMO, *part, *twice, "--numbers", "e.csv")
     assert bench.read("e.csv") == bench.read("d.csv"), "--minus-ablate is of the other side alone"
-    said = bench.fine("attention", "difference", demo(bench), *part, "--ablate", "c2p@2:1", *twice, "-o", "i.svg").err
+    said = bench.fine("attention", "difference", DEMO, *part, "--ablate", "c2p@2:1", *twice, "-o", "i.svg").err
     assert "both sides are identical" in said and "Both sides are identical." in bench.read("i.svg")
-    check_message(bench.run("attention", "difference", demo(bench), *part, "--minus-ablate", "c2p@0", "-o", "x.svg"), 2, ["--minus-ablate needs --minus"])
-    check_message(bench.run("attention", "difference", demo(bench), *part, *twice[:3], "c9p@0", "-o", "x.svg"), 2, ["--minus-ablate", "'c9p@0'"])
+    check_message(bench.run("attention", "difference", DEMO, *part, "--minus-ablate", "c2p@0", "-o", "x.svg"), 2, ["--minus-ablate needs --minus"])
+    check_message(bench.run("attention", "difference", DEMO, *part, *twice[:3], "c9p@0", "-o", "x.svg"), 2, ["--minus-ablate", "'c9p@0'"])
 
 
-def narrow_columns(bench):
+def test_narrow_columns(bench):
     """Words stay readable in one column; where they cannot, the program says what would."""
     text = "The committee could not agree on who should lead it this year"
-    ask = [demo(bench), "--text", text, "--words", "--drop-special", "--components", "c2c,c2p,p2c"]
+    ask = [DEMO, "--text", text, "--words", "--drop-special", "--components", "c2c,c2p,p2c"]
     said = bench.fine("attention", *ask, "--width-mm", "85", "--layout", "3", "-o", "a.svg").err
     svg = bench.read("a.svg")
     assert not said and svg.count(">committee</text>") == 4 and ">c2p</text>" in svg and ">content to position</text>" not in svg
@@ -543,9 +515,9 @@ def narrow_columns(bench):
     assert 'font-size="9"' in svg
 
 
-def pieces(bench):
+def test_pieces(bench):
     """A piece inside a word is marked in the picture, not in the data; what the model does not know is grey."""
-    bench.fine("attention", demo(bench), "--text", "a mall, \u65e5\u672c", "-o", "p.svg", "--numbers", "p.csv")
+    bench.fine("attention", DEMO, "--text", "a mall, \u65e5\u672c", "-o", "p.svg", "--numbers", "p.csv")
     svg = bench.read("p.svg")
     for label, fill in (("ma", "141414"), ("\u00b7ll", "141414"), ("[CLS]", "919191")):
         assert re.search(f'fill="#{fill}"[^>]*>{re.escape(label)}</text>', svg), label
@@ -555,27 +527,27 @@ def pieces(bench):
     assert unknown and all(re.search(f'fill="#919191"[^>]*>{re.escape(label)}</text>', svg) or label == "\u2581" for label in unknown), unknown
 
 
-def blocks(bench):
+def test_blocks(bench):
     """Heads keep together, and tokens stand once beside each line and once under each column."""
     ask = ["--text", TEXT, "--layers", "2", "--heads", "0,1"]
     heads = [">layer 2, head 0</text>", ">layer 2, head 1</text>"]
     for width, lines, columns in (("174", 2, 5), ("85", 4, 3)):
-        said = bench.fine("attention", demo(bench), *ask, "--pieces", "--width-mm", width, "-o", "h.svg").err
+        said = bench.fine("attention", DEMO, *ask, "--pieces", "--width-mm", width, "-o", "h.svg").err
         svg = bench.read("h.svg")
         assert not said and all(svg.count(head) == 1 for head in heads), said
         assert svg.count(">store</text>") == lines + columns, (width, svg.count(">store</text>"))
         height = float(re.search(r' height="([\d.]+)mm"', svg).group(1))
         assert height < 260, height
-    bench.fine("attention", demo(bench), *ask[:-1], "all", "--components", "c2p", "-o", "f.svg")
+    bench.fine("attention", DEMO, *ask[:-1], "all", "--components", "c2p", "-o", "f.svg")
     svg = bench.read("f.svg")
     assert "c2p, logit / sqrt(3d), row mean" in svg and all(f">layer 2, head {k}</text>" in svg for k in range(3)), "one after the other"
     tops = re.findall(r'<text[^>]* y="([\d.]+)"[^>]*>layer 2, head \d</text>', svg)
     assert len(set(tops)) == 1, ("side by side", tops)
 
 
-def cropped(bench):
+def test_cropped(bench):
     """The page ends where the figure does, and LaTeX is told."""
-    bench.fine("attention", "entropy", demo(bench), "--text", TEXT, "-o", "e.svg", "-o", "e.pdf", "--latex", "e.tex")
+    bench.fine("attention", "entropy", DEMO, "--text", TEXT, "-o", "e.svg", "-o", "e.pdf", "--latex", "e.tex")
     width = float(re.search(r'width="([\d.]+)mm"', bench.read("e.svg")).group(1))
     assert 90 < width < 130, width
     svg = bench.read("e.svg")
@@ -583,51 +555,40 @@ def cropped(bench):
     assert abs(float(re.search(r"width=([\d.]+)mm", bench.read("e.tex")).group(1)) - width) < 0.01
 
 
-def anonymous(bench):
+def test_anonymous(bench):
     names = ["a.png", "a.svg", "a.pdf", "a.tex", "a.safetensors"]
-    ask = ["--text", TEXT, "--minus", demo(bench) + "-bert", "--title", "T"]
+    ask = ["--text", TEXT, "--minus", DEMO + "-bert", "--title", "T"]
     outputs = ["-o", "a.png", "-o", "a.svg", "-o", "a.pdf", "--latex", "a.tex", "--numbers", "a.safetensors"]
     for more in ([], ["--anonymous"]):
-        bench.fine("attention", "difference", demo(bench), *ask, *more, *outputs)
+        bench.fine("attention", "difference", DEMO, *ask, *more, *outputs)
         for name in names:
-            with open(bench.path(name), "rb") as file:
-                data = file.read()
+            data = bench.bytes(name)
             if name == "a.pdf":  # newer versions of cairo compress what it says of itself
                 data = subprocess.run(["pdfinfo", bench.path(name)], capture_output=True, check=True).stdout
             shown = [word for word in (b"demo", TEXT.encode(), b"--text") if word in data]
             assert bool(shown) != bool(more), (name, more, shown)
 
 
-def two_spellings(bench):
+def test_two_spellings(bench):
     """A kind is a command; without a word it is components."""
-    bench.fine("attention", "components", demo(bench), "--text", TEXT, "--numbers", "d.csv")
-    bench.fine("attention", demo(bench), "--text", TEXT, "--numbers", "e.csv")
+    bench.fine("attention", "components", DEMO, "--text", TEXT, "--numbers", "d.csv")
+    bench.fine("attention", DEMO, "--text", TEXT, "--numbers", "e.csv")
     assert bench.read("d.csv") == bench.read("e.csv")
 
 
-def figures_beyond_a_page(bench):
+def test_figures_beyond_a_page(bench):
     """Are drawn as asked for, and said to be; what a page of text holds is never said to be too high."""
-    column = ["mean", demo(bench), "--text", f"{TEXT} {TEXT} a new store opened", "--width-mm", "85"]
-    for words, least, most in (([demo(bench), "--text", "a new store", "--layers", "all", "--heads", "all"], 240, 2000),
-                               ([demo(bench), "--text", "a new store", "--layers", "0", "--heads", "all"], 0, 240), (column, 0, 240)):
+    column = ["mean", DEMO, "--text", f"{TEXT} {TEXT} a new store opened", "--width-mm", "85"]
+    for words, least, most in (([DEMO, "--text", "a new store", "--layers", "all", "--heads", "all"], 240, 2000),
+                               ([DEMO, "--text", "a new store", "--layers", "0", "--heads", "all"], 0, 240), (column, 0, 240)):
         said = bench.fine("attention", *words, "-o", "a.svg").err
         height = float(re.search(r'<svg[^>]* height="([0-9.]+)mm"', bench.read("a.svg"))[1])
         assert least < height < most, f"{words}: {height}"
         assert (f"{height:.0f} mm high, more than a page of text" in said) == (height > 240), f"{words}: {height}: {said}"
 
 
-def row_titles(bench):
+def test_row_titles(bench):
     """A title that has no room beside its row stands above it, whole."""
-    bench.fine("attention", "delta", demo(bench), "--text", "a new store opened", "--layers", "2", "--heads", "0,1", "--width-mm", "85", "-o", "d.svg")
+    bench.fine("attention", "delta", DEMO, "--text", "a new store opened", "--layers", "2", "--heads", "0,1", "--width-mm", "85", "-o", "d.svg")
     for head in (0, 1):
         assert f">layer 2, head {head}</text>" in bench.read("d.svg"), head
-
-
-def tests(settings):
-    for test in (grid, means, rollout, shares, entropy, entropy_scale, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
-                 numbers_of_heads, distances_across_gaps, limits_of_differences, limits_that_nothing_takes, shown_tokens, every_model,
-                 figures_beyond_a_page, row_titles, ablated, narrow_columns, pieces, blocks, cropped, anonymous, two_spellings, repeatable, wrong_use):
-        def wrapped(bench, test=test):
-            needs_figures(bench)
-            test(bench)
-        yield "figure-kinds/" + test.__name__.replace("_", "-"), wrapped

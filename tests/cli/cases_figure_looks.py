@@ -1,4 +1,4 @@
-"""How figures look, read from their SVG: fonts, scales, numbers of colour bars, axes and legends. SPDX-License-Identifier: MIT
+"""How figures look, read from their SVG: fonts, scales, numbers of colour bars, axes and legends; no id of one is an id of another. SPDX-License-Identifier: MIT
 """
 import base64
 import re
@@ -155,8 +155,7 @@ def test_resolution_moves_nothing(bench):
         bench.fine("attention", DEMO, "--text", TEXT, "--layers", "2", "--heads", "0,1", "--anonymous", "--dpi", dpi, *outs)
         files = []
         for suffix in ("pdf", "svg"):
-            with open(bench.path(f"d{dpi}.{suffix}"), "rb") as file:
-                files.append(file.read())
+            files.append(bench.bytes(f"d{dpi}.{suffix}"))
         found.append(files)
     equal(found[1:], found[:1] * 2)
 
@@ -214,3 +213,21 @@ def test_what_is_not_shown_is_not_spoken_of(bench):
     needs_figures(bench)
     bench.fine("attention", DEMO, "--text", TEXT, "--anonymous", "-o", "a.pdf", "--latex", "a.tex")
     check("Model" not in bench.read("a.tex") and "SHA-256" not in bench.read("a.tex"), bench.read("a.tex"))
+
+
+def ids(svg):
+    return re.findall(r' id="([^"]*)"', svg)
+
+
+def test_two_figures_have_distinct_ids(bench):
+    words = {"a": ["query", "--query", "1"], "b": ["distance", "--layers", "2", "--heads", "0,1"], "c": ["distance", "--layers", "1", "--heads", "0,1"]}
+    found = {}
+    for name, (kind, *options) in words.items():
+        for out in (name, name + "again"):
+            bench.fine("attention", kind, DEMO, "--text", 'a new <clipPath id="clip-0000000000000000-0"> store', *options, "--anonymous", "-q", "-o", f"{out}.svg")
+        found[name] = bench.read(f"{name}.svg")
+        equal(bench.read(f"{name}again.svg"), found[name])
+        check(ids(found[name]), "a figure with clips")
+    joined = "".join(found.values())
+    equal(len(ids(joined)), len(set(ids(joined))))
+    equal(set(re.findall(r'url\(#([^)]*)\)"', joined)), set(ids(joined)))

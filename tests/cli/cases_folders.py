@@ -118,8 +118,7 @@ def test_tokenizer_json_beside_spm_model(bench):
     shutil.copytree(golden, folder)
     said = tokenized(bench, folder, "a covid-19 b")
     assert not said.err and "covid-19" not in said.out, said
-    with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as file:
-        whole = json.load(file)
+    whole = bench.load(os.path.join(folder, "tokenizer.json"))
     token = {"id": 3100, "content": "covid-19", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
     write(folder, "tokenizer.json", {**whole, "added_tokens": whole["added_tokens"] + [token]})
     said = tokenized(bench, folder, "a covid-19 b")

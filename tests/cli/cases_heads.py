@@ -7,7 +7,7 @@ import math
 import pathlib
 import shutil
 
-from helpers import GOLDEN, Tensor, make_model, read_tensors, write_tensors
+from helpers import GOLDEN, Tensor, make_model, read_tensors, softmax, write_tensors
 
 CASES = {"mlm": ("33", "spm-unigram", 3001, None), "mlm-v1": ("10", "bpe-v1", 3010, None), "rtd": ("36", "spm-unigram", 3001, None),
          "sequence": ("29", "spm-unigram", 3001, ["bad", "fair", "good"]),
@@ -38,12 +38,6 @@ def logits(bench, name, head, *words):
     tensor = read_tensors("logits.safetensors")[0]["logits." + head]
     width = tensor.shape[-1] if head != "rtd" else 1
     return [tensor.values[k:k + width] for k in range(0, len(tensor.values), width)]
-
-
-def softmax(row):
-    largest = max(row)
-    terms = [math.exp(x - largest) for x in row]
-    return [x / sum(terms) for x in terms]
 
 
 def near(a, b):
@@ -83,7 +77,7 @@ def test_fill_mask_for_a_person(bench):
 
 
 def test_bad_lines_are_reported_and_the_rest_goes_on(bench):
-    lines = [b"one [MASK]", b"", b"no mask", b"   ", b"nul\0 [MASK]", b"\xff [MASK]", b"[MASK] " + b"x " * 5_000_000, b"last [MASK]"]
+    lines = [b"one [MASK]", b"", b"no mask", b"   ", b"nul\0 [MASK]", b"\xff [MASK]", b"[MASK] " + b"x " * 1_000_000, b"last [MASK]"]
     path = pathlib.Path("lines.txt")
     path.write_bytes(b"\n".join(lines))
     out, notes = run(bench, "fill-mask", model(bench, "mlm"), "--file", path, "--json", code=3)
@@ -173,16 +167,6 @@ def test_damaged_weights(bench):
     assert out == "" and "damaged" in notes, (out, notes)
     out, notes = run(bench, "encode", folder, "--text", "x", "--logits", "-o", "logits.safetensors", code=3)
     assert out == "" and "damaged" in notes and not pathlib.Path("logits.safetensors").exists(), (out, notes)
-
-
-def test_wrong_usage(bench):
-    for words in (("fill-mask", model(bench, "mlm")), ("fill-mask", model(bench, "mlm"), "--text", "[MASK]", "--top", "0"),
-                  ("fill-mask", model(bench, "mlm"), "--text", "[MASK]", "--mlm-decoder", "x"),
-                  ("classify", model(bench, "sequence"), "--pair", "x"), ("answer", model(bench, "qa"), "--question", "x"),
-                  ("tag", model(bench, "token"), "--text", "x", "--grouping", "y")):
-        run(bench, *words, code=2)
-    run(bench, "classify", model(bench, "sequence"), "--file", pathlib.Path("nothing.txt"), code=3)
-    run(bench, "classify", model(bench, "sequence"), "--file", bench.folder, code=3)
 
 
 # ---------------------------------------------------------------------------------------------------------- detect
@@ -324,6 +308,7 @@ def test_answer(bench):
     assert "(no answer)" in out or got["no_answer"] < got["answers"][-1]["probability"]
     assert out.count(question) == 1 and out.count("Who?") == 1
     assert "no tokens" in answers(bench, "answer", model(bench, "qa"), "--question", "x", "--context", " ", code=3)[0]["error"]
+    run(bench, "answer", model(bench, "qa"), "--question", "x", code=2)
 
 
 def test_answer_from_a_file(bench):

@@ -1,5 +1,6 @@
 """What `info` says of the machine and of models, and that it reads no weights for it. SPDX-License-Identifier: MIT
 """
+import errno
 import json
 import math
 import os
@@ -8,11 +9,11 @@ import struct
 import subprocess
 from unittest import SkipTest
 
-from helpers import ROOT, TINY, is_sanitized
+from helpers import DEMO, ROOT, TINY, check, contains, equal, is_sanitized
 
 
 
-def info_json(bench):
+def test_info_json(bench):
     found = json.loads(bench.fine("info", "--json").out)
     assert set(found) == {"version", "tiers", "topology", "kernels", "wrong_parts", "mpi"} and found["mpi"] is False, set(found)
     assert found["wrong_parts"] == []
@@ -29,7 +30,7 @@ def info_json(bench):
         assert bench.fine(*words).out == f"deberta {found['version']}\n", words
 
 
-def parts_check_themselves(bench):
+def test_parts_check_themselves(bench):
     """A part of a tier whose products are wrong is not used, and `info` says so; results keep their bits."""
     wrong = os.path.join(os.path.dirname(bench.program), "tests", "stand_ins", "deberta_wrong_part")
     parts = {k["isa"] for k in json.loads(bench.fine("info", "--json").out)["kernels"]} - {t["name"] for t in json.loads(bench.fine("info", "--json").out)["tiers"]}
@@ -44,8 +45,7 @@ def parts_check_themselves(bench):
     words = ["encode", TINY, "--ids", "1,2,3,4,5,6,7", "--precision", "int8", "-q", "-o"]
     for program, name in ((bench.program, "sound.safetensors"), (wrong, "wrong.safetensors")):
         run(program, *words, name)
-    with open(bench.path("sound.safetensors"), "rb") as sound, open(bench.path("wrong.safetensors"), "rb") as other:
-        assert sound.read() == other.read()
+    assert bench.bytes("sound.safetensors") == bench.bytes("wrong.safetensors")
 
 
 def hybrid_machine():
@@ -64,7 +64,7 @@ def hybrid_machine():
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n<topology version="2.0">{machine}{kinds}</topology>\n'
 
 
-def odd_machines(bench):
+def test_odd_machines(bench):
     """Machines of other shapes, as hwloc describes them: one processor, many, without caches, with cores of two kinds; as many cores as they
     have are used, and encoding and training give the same bytes."""
     bench.write("hybrid.xml", hybrid_machine())
@@ -78,8 +78,7 @@ def odd_machines(bench):
         assert cores is None or found["cores"] == found["usable_cores"] == cores, (environment, found)
         for words, threads in ((words, threads) for words in tasks for threads in ([], ["-t", 3])):
             bench.fine(*words, "x.safetensors", *threads, env=environment)
-            with open(bench.path("x.safetensors"), "rb") as file:
-                written.add((words[0], file.read()))
+            written.add((words[0], bench.bytes("x.safetensors")))
     assert len(written) == len(tasks)
 
 
@@ -92,7 +91,7 @@ def limited(quota, command):
     return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", QUOTA, str(quota), *map(str, command)]
 
 
-def quotas(bench):
+def test_quotas(bench):
     """On 64 described cores a quota decides how many threads are used: rounded down, one at least, and the same bytes; a number that is
     asked for goes before it."""
     environment = bench.environment({"HWLOC_SYNTHETIC": "package:2 l3:2 core:16 pu:2"})
@@ -113,8 +112,7 @@ def quotas(bench):
             timed = json.loads(run(quota, "bench", "requests", TINY, "--json", "--requests", 2, "--lengths", "short-uniform", *words))
             assert timed["threads"] == used, (quota, words, timed["threads"])
             run(quota, "encode", TINY, "--ids", "1,2,3,4,5", "-q", "-o", "x.safetensors", *words)
-            with open(bench.path("x.safetensors"), "rb") as file:
-                written.add(file.read())
+            written.add(bench.bytes("x.safetensors"))
     assert len(written) == 1
 
 
@@ -143,14 +141,14 @@ def published_digests(number):
     return run
 
 
-def published_digests_refused(bench):
+def test_published_digests_refused(bench):
     for words in (["--json"], ["--out", "x.svg"], ["--format", "csv"], ["--mutate", "list"], ["--precision", "int8"]):
         bench.expect(2, "verify", TINY, "--publish", *words)
     bench.expect(2, "verify", "--publish")
     assert "89 tokens" in bench.expect(3, "verify", "synthetic:v1-base,layers=1,vocab=20,positions=50", "--publish").err
 
 
-def info_model(bench):
+def test_info_model(bench):
     model = json.loads(bench.fine("info", TINY, "--json").out)["model"]
     assert model["layers"] == 1 and model["hidden_size"] == 64 and model["heads"] == 2 and model["vocabulary_size"] == 50, model
     assert model["position_terms"] == "c2p|p2c" and model["relative_rows"] == 512, model
@@ -158,13 +156,12 @@ def info_model(bench):
     text = bench.fine("info", small).out
     bench.expect_text("info-model", text[text.index("\nmodel "):])
     bench.fine("info", small, "-o", "info.txt")
-    with open(bench.path("info.txt"), encoding="utf-8") as file:
-        assert file.read() == text
+    assert bench.read("info.txt") == text
     head = json.loads(bench.fine("info", os.path.join(bench.golden, "33-v3-mlm-emd"), "--json").out)["model"]
     assert head["heads_present"] == ["mlm", "mlm_emd"], head
 
 
-def info_mdeberta(bench):
+def test_info_mdeberta(bench):
     """The multilingual shape: v3-base with a larger vocabulary (whose table is read row by row, not held)."""
     shape, base = (json.loads(bench.fine("info", "synthetic:" + name, "--json").out)["model"] for name in ("mdeberta-base", "v3-base"))
     differing = {key for key in shape if shape[key] != base[key]}
@@ -172,16 +169,14 @@ def info_mdeberta(bench):
     bench.fine("encode", "synthetic:mdeberta-base,layers=1,vocab=100", "--ids", "1,99,2", "-o", "o.safetensors")
 
 
-def info_tokenizer(bench):
-    demo = os.path.join(bench.root, "models", "demo")
+def test_info_tokenizer(bench):
     assert json.loads(bench.fine("info", TINY, "--json").out)["model"]["tokenizer"] is None
-    assert json.loads(bench.fine("info", demo, "--json").out)["model"]["tokenizer"] == {"kind": "SentencePiece unigram", "vocabulary_size": 5991}
-    assert "\n  tokenizer         SentencePiece unigram, 5991 tokens\n" in bench.fine("info", demo).out
+    assert json.loads(bench.fine("info", DEMO, "--json").out)["model"]["tokenizer"] == {"kind": "SentencePiece unigram", "vocabulary_size": 5991}
+    assert "\n  tokenizer         SentencePiece unigram, 5991 tokens\n" in bench.fine("info", DEMO).out
     none = bench.fine("info", os.path.join(bench.golden, "33-v3-mlm-emd"))
     assert "\n  tokenizer         none\n" in none.out and none.err == "", none.describe()
-    shutil.copytree(demo, bench.path("broken"))
-    with open(bench.path("broken/spm.model"), "wb") as file:
-        file.write(b"no vocabulary")
+    shutil.copytree(DEMO, bench.path("broken"))
+    bench.write("broken/spm.model", b"no vocabulary")
     broken = bench.fine("info", "broken")
     assert "\n  tokenizer         none\n" in broken.out and "spm.model" in broken.err, broken.describe()
 
@@ -216,7 +211,7 @@ def write_hollow_model(folder, hidden, layers):
     return end // 4
 
 
-def info_reads_no_weights(bench):
+def test_info_reads_no_weights(bench):
     """The size of a process shows what it touched: reading or packing these weights would take their 400 MB."""
     parameters = write_hollow_model(bench.path("hollow"), 2048, 2)
     process = bench.start("info", "hollow", "--json", stdout=subprocess.PIPE)
@@ -230,28 +225,38 @@ def info_reads_no_weights(bench):
     assert usage.ru_maxrss * 1024 < 2 * parameters, f"{usage.ru_maxrss} KB at its largest, the weights are {4 * parameters} bytes"
 
 
-def columns_and_lengths(bench):
+def test_columns_and_lengths(bench):
     """Kernels stand in one column; a text beyond the trained length is noted once, whatever reads it."""
     lines = bench.fine("info").out.split("kernels, and the tier that runs each here\n")[1].splitlines()
     assert len({len(line) - len(line.split()[-1]) for line in lines}) == 1, lines
-    demo = os.path.join(bench.root, "models", "demo")
     note = "the model was trained on up to 512"
     bench.write("long.txt", "store " * 600 + "\nshort\n")
     for options in (["--text", "store " * 600, "-o", "x.safetensors"], ["--file", "long.txt", "--pool", "mean", "-o", "x.jsonl"]):
-        assert bench.fine("encode", demo, *options).err.count(note) == 1
-    assert note not in bench.fine("encode", demo, "--text", "short", "-o", "x.safetensors").err
+        assert bench.fine("encode", DEMO, *options).err.count(note) == 1
+    assert note not in bench.fine("encode", DEMO, "--text", "short", "-o", "x.safetensors").err
+
+
+AFFINITY = "tests/failing_calls/failing_affinity.so"
+
+
+def test_affinity_is_not_told(bench):
+    library = os.path.join(os.path.dirname(os.path.abspath(bench.program)), AFFINITY)
+    if is_sanitized(bench.program) or not os.path.exists(library):
+        raise SkipTest("the call cannot be made to fail here")
+    words = ["encode", TINY, "--ids", "1,2,3,4,5", "-o"]
+    bench.fine(*words, "told.safetensors")
+    for number in (errno.EPERM, errno.EINVAL, errno.ENOSYS):
+        environment = {"LD_PRELOAD": library, "FAIL_WITH": str(number)}
+        contains(bench.run("info", env=environment, timeout=20).out, "the system does not say which this process may use", os.strerror(number))
+        topology = json.loads(bench.run("info", "--json", env=environment, timeout=20).out)["topology"]
+        check(topology["cores"] == topology["logical_processors"] >= topology["usable_cores"] >= 1, topology)
+        for more in ([], ["--threads", "2"]):
+            result = bench.run(*words, "untold.safetensors", *more, env=environment, timeout=20)
+            equal(result.code, 0, result.describe())
+            contains(result.err, "the system does not say which processors this process may use", os.strerror(number))
+            equal(bench.bytes("told.safetensors"), bench.bytes("untold.safetensors"))
 
 
 def tests(settings):
-    yield "info/json", info_json
-    yield "info/columns-and-lengths", columns_and_lengths
-    yield "info/parts-check-themselves", parts_check_themselves
-    yield "info/odd-machines", odd_machines
-    yield "info/quotas", quotas
     for number in range(len(published(settings.golden))):
         yield f"info/published-digests-{number}", published_digests(number)
-    yield "info/published-digests-refused", published_digests_refused
-    yield "info/model", info_model
-    yield "info/mdeberta", info_mdeberta
-    yield "info/tokenizer", info_tokenizer
-    yield "info/reads-no-weights", info_reads_no_weights

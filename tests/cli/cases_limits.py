@@ -3,10 +3,9 @@
 SPDX-License-Identifier: MIT
 """
 import os
-import resource
 import shutil
 
-from helpers import DEMO, GOLDEN, SPM, TINY, check_message, contains, is_sanitized, make_model, needs_figures, read_tensors
+from helpers import DEMO, GOLDEN, SPM, TINY, at_most, check_message, contains, is_sanitized, make_model, needs_figures, read_tensors
 
 
 def sparse(bench, name, size, begin=b""):
@@ -17,10 +16,8 @@ def sparse(bench, name, size, begin=b""):
 
 
 def refused(bench, code, words, *arguments):
-    least = None if is_sanitized(bench.program) else lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
-    process = bench.start(*arguments, stdout=-1, stderr=-1, preexec_fn=least)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == code and all(word in err.decode() for word in words), (process.returncode, err)
+    least = None if is_sanitized(bench.program) else at_most("DATA", 1 << 29)
+    contains(bench.expect(code, *arguments, preexec_fn=least).err, *words)
 
 
 def test_lines(bench):
@@ -57,8 +54,7 @@ def test_ids(bench):
 def test_name_that_is_no_utf8(bench):
     make_model(bench.path("plain"), "33", "spm-unigram", 3001)
     os.rename(b"plain", b"na\xefve")
-    said = bench.fine("encode", b"na\xefve", "--ids", "1,2,3", "-o", "x.safetensors").err
-    contains(said, "not UTF-8", "na\ufffdve")
+    contains(bench.fine("encode", b"na\xefve", "--ids", "1,2,3", "-o", "x.safetensors").err, "not UTF-8", "na\ufffdve")
     assert read_tensors("x.safetensors")[1]["model"] == "na\ufffdve"
 
 

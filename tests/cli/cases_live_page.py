@@ -4,6 +4,7 @@ no module (./build.sh wasm).
 
 SPDX-License-Identifier: MIT
 """
+import contextlib
 import csv
 import hashlib
 import json
@@ -101,6 +102,13 @@ class LivePage:
         self.browser.frame()
 
 
+@contextlib.contextmanager
+def live(bench, *arguments):
+    """A page that has computed its text once more."""
+    with LivePage(make_page(bench, *arguments)) as page:
+        yield page.ready()
+
+
 def draw_sentences(seed):
     source = random.Random(seed)
     drawn = {" ".join(source.choice(UNITS) for _ in range(source.randint(1, 12))).strip() or "x" for _ in range(3 * SENTENCES)}
@@ -124,10 +132,8 @@ def test_bits_of_typed_sentences(bench):
     seed = random.randrange(1 << 32)
     print(f"# seed {seed}")
     sentences = draw_sentences(seed)
-    url = make_page(bench)
     wanted = digests_of_program(bench, sentences)
-    with LivePage(url) as page:
-        page.ready()
+    with live(bench) as page:
         contains(page.text("#live-note"), "identical to the program: SHA-256")
         check(os.path.getsize(bench.path("page.html")) <= MOST_PAGE_BYTES, f"{os.path.getsize(bench.path('page.html'))} bytes")
         tiers = page.js("[...document.getElementById('tier').options].map((o) => o.value)")
@@ -142,11 +148,9 @@ def test_bits_of_typed_sentences(bench):
 
 
 def test_low_precision(bench):
-    url = make_page(bench, "--precision", "int8")
     sentences = draw_sentences(8)[:5]
     wanted = digests_of_program(bench, sentences, "--precision", "int8")
-    with LivePage(url) as page:
-        page.ready()
+    with live(bench, "--precision", "int8") as page:
         contains(page.text("#live-note"), "identical to the program")
         equal([page.compute(sentence) for sentence in sentences], wanted, "int8")
 
@@ -166,9 +170,7 @@ def saved_numbers(bench, page):
 
 def test_ablation_is_that_of_the_program(bench):
     """Terms clicked out: cells of another layer, candidates and digest are those of --ablate."""
-    url = make_page(bench)
-    with LivePage(url) as page:
-        page.ready()
+    with live(bench) as page:
         page.compute(MASKED)
         check(wait_until(lambda: "[MASK]" in page.text("#answers")), page.text("#answers"))
         page.choose("#keep-scope", "layer")
@@ -203,9 +205,7 @@ def test_ablation_is_that_of_the_program(bench):
 
 
 def test_guide_on_own_sentence(bench):
-    url = make_page(bench)
-    with LivePage(url) as page:
-        page.ready()
+    with live(bench) as page:
         page.compute("Alice opened the little door and looked into the garden .")
         for step in range(6):
             page.click(f"#step-{step}")
@@ -218,9 +218,7 @@ def test_guide_on_own_sentence(bench):
 
 def test_what_is_pasted(bench):
     """HTML stays text; 10,000 characters stay in the box; a right-to-left text keeps its direction."""
-    url = make_page(bench)
-    with LivePage(url) as page:
-        page.ready()
+    with live(bench) as page:
         page.compute(HTML)
         check(page.js("window.executed") is None and page.js("document.querySelectorAll('img').length") == 0, "pasted HTML is text")
         equal(page.js("document.getElementById('words').value"), HTML, "it is still there")
@@ -234,9 +232,7 @@ def test_what_is_pasted(bench):
 
 def test_long_texts_can_be_stopped(bench):
     """While the slowest module computes, the page draws on; Stop ends it and the next text is computed."""
-    url = make_page(bench)
-    with LivePage(url) as page:
-        page.ready()
+    with live(bench) as page:
         page.choose("#tier", "scalar")
         page.wait("document.documentElement.dataset.computing === 'no'")
         page.js("""(() => { const box = document.getElementById('words'); box.value = 'the king opened a door . '.repeat(100);
@@ -258,9 +254,7 @@ def test_long_texts_can_be_stopped(bench):
 
 
 def test_keys_alone(bench):
-    url = make_page(bench)
-    with LivePage(url) as page:
-        page.ready()
+    with live(bench) as page:
         page.js("document.getElementById('words').select()")
         for letter in "a 5c h":
             page.browser.press(letter)
@@ -341,9 +335,7 @@ def test_one_page_alone(bench):
 
 def test_pairs(bench):
     """The page's own pair and one that is typed over its first segment."""
-    url = make_page(bench, "--text", "the king", "--pair", "opened a door")
-    with LivePage(url) as page:
-        page.ready()
+    with live(bench, "--text", "the king", "--pair", "opened a door") as page:
         contains(page.text("#live-note"), "identical to the program")
         equal(page.js("[document.getElementById('words').value, document.getElementById('pair').value]"), ["the king", "opened a door"])
         equal([page.compute("the queen")], digests_of_program(bench, ["the queen"], "--pair", "opened a door"), "another first segment")

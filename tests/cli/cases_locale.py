@@ -49,8 +49,7 @@ def contents(bench, folder):
     for place, _, names in os.walk(bench.path(folder)):
         for name in names:
             path = os.path.join(place, name)
-            with open(path, "rb") as file:
-                data = file.read()
+            data = bench.bytes(path)
             if name == "log.jsonl":
                 data = [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in data.splitlines()]
             found[os.path.relpath(path, bench.path(folder))] = data
@@ -86,9 +85,7 @@ def test_other_files_have_points(bench):
                        (["fill-mask", DEMO, "--text", "a new [MASK]", "--json"], "x.jsonl"),
                        (["classify", DEMO, "--text", "a new store", "--json"], "y.jsonl"), (["info", DEMO, "--json"], "x.json")):
         bench.fine(*words, "-q", "-o", out)
-        with open(bench.path(out), "rb") as file:
-            expected = file.read()
+        expected = bench.bytes(out)
         os.remove(bench.path(out))
         bench.fine(*words, "-q", "-o", out, env=environment)
-        with open(bench.path(out), "rb") as file:
-            check(file.read() == expected, f"{words[0]}: {out} is another")
+        check(bench.bytes(out) == expected, f"{words[0]}: {out} is another")

@@ -4,11 +4,9 @@ Each line: name, arguments, exit code, words that the message must hold. Words a
 SPDX-License-Identifier: MIT
 """
 import os
-import resource
-import subprocess
 from unittest import SkipTest
 
-from helpers import SPM, TINY, check_message, needs_figures
+from helpers import SPM, TINY, at_most, check_message, contains, needs_figures
 
 TINY_100 = TINY.replace("vocab=50", "vocab=100")
 
@@ -268,7 +266,7 @@ TABLE = [
     ("bench-kernel-garbage", ["bench", "kernel", "garbage.txt"], 3, ["garbage.txt"]),
     ("bench-machine-extra", ["bench", "machine", "extra"], 2, ["unexpected argument 'extra'"]),
     # ---- attention
-    ("attention-no-out", ["attention", TINY, "--ids", "1,2"], 2, ["--out"]),
+    ("attention-no-out", ["attention", TINY, "--ids", "1,2"], 2, ["--out", "--numbers"]),
     ("attention-json", ["attention", TINY, "--ids", "1,2", "--json", "-o", "a.png"], 2, ["--json", "--numbers FILE.csv"]),
     ("attention-nothing", ["attention", TINY, "-o", "a.png"], 2, ["--text", "--ids"]),
     ("attention-suffix", ["attention", TINY, "--ids", "1,2", "-o", "a.txt"], 2, ["a.txt", ".txt", ".png", ".svg", ".pdf"]),
@@ -311,6 +309,10 @@ TABLE = [
     ("tag-no-head", ["tag", "{DEMO}", "--text", "a"], 3, ["'token'", "mlm"]),
     ("answer-no-head", ["answer", "{DEMO}", "--question", "a", "--context", "b"], 3, ["'qa'", "mlm"]),
     ("answer-no-text-option", ["answer", "{DEMO}", "--text", "a"], 2, ["unknown option '--text'"]),
+    ("classify-pair-alone", ["classify", "{DEMO}", "--pair", "x"], 2, ["no text: give --text or --file"]),
+    ("classify-file", ["classify", "{DEMO}", "--file", "nofile"], 3, ["nofile: No such file"]),
+    ("classify-file-is-folder", ["classify", "{DEMO}", "--file", "d"], 3, ["d: is a folder"]),
+    ("tag-grouping", ["tag", "{DEMO}", "--text", "x", "--grouping", "y"], 2, ["--grouping: expected one of first, simple, none; found 'y'"]),
     ("classify-max-tokens", ["classify", "{DEMO}", "--text", "a", "--max-tokens", "1"], 2, ["--max-tokens", "1"]),
     ("encode-pool", ["encode", "{DEMO}", "--text", "a", "--pool", "foo", "-o", "x.npy"], 2, ["--pool", "mean", "foo"]),
     ("encode-stride-alone", ["encode", "{DEMO}", "--text", "a", "--stride", "5", "-o", "x.npy"], 2, ["--stride", "--window"]),
@@ -320,6 +322,14 @@ TABLE = [
     ("encode-corpus-no-lines", ["encode", "{DEMO}", "--file", "-", "-o", "x.npy"], 3, ["standard input has no lines"]),
     ("encode-corpus-no-lines-jsonl", ["encode", "{DEMO}", "--file", "/dev/null", "--pool", "none", "-o", "x.jsonl"], 3, ["/dev/null has no lines"]),
     ("encode-pool-hidden", ["encode", "{DEMO}", "--text", "a", "--hidden", "all", "-o", "x.npy"], 2, ["--hidden", "corpus"]),
+    ("encode-pool-none-npy", ["encode", "{DEMO}", "--text", "x", "--pool", "none", "-o", "x.npy"], 2, [".npy file cannot hold texts of different length"]),
+    ("encode-window-npy", ["encode", "{DEMO}", "--text", "x", "--window", "8", "-o", "x.npy"], 2, [".npy file cannot say which rows are windows"]),
+    ("encode-pool-nowhere", ["encode", "{DEMO}", "--text", "x", "--pool", "cls"], 2, ["say where the results go: --out FILE"]),
+    ("encode-stride-large", ["encode", "{DEMO}", "--text", "x", "--window", "8", "--stride", "7", "-o", "x.jsonl"], 2, ["--stride: expected 1 to 6, found 7"]),
+    ("encode-pool-logits", ["encode", "{DEMO}", "--text", "x", "--pool", "cls", "--logits", "-o", "x.npy"], 2, ["--logits: does not go with the output of a corpus"]),
+    ("encode-pool-suffix", ["encode", "{DEMO}", "--text", "x", "--pool", "cls", "-o", "x.txt"], 2, ["--out: expected a name that ends in .npy", "'x.txt'"]),
+    ("encode-corpus-out", ["encode", "{DEMO}", "--text", "x", "-o", "no/x.npy"], 4, ["no/x.npy: cannot be written"]),
+    ("encode-corpus-missing", ["encode", "{DEMO}", "--file", "missing.txt", "-o", "x.npy"], 3, ["missing.txt: No such file"]),
     # ---- interventions
     ("ablate-term", ["encode", TINY, "--ids", "1", "--ablate", "p2p@0", "-o", "x.safetensors"], 2, ["--ablate", "'p2p@0'", "c2c, c2p or p2c"]),
     ("ablate-no-layer", ["encode", TINY, "--ids", "1", "--ablate", "c2p", "-o", "x.safetensors"], 2, ["--ablate", "@layer", "'c2p'"]),
@@ -392,8 +402,7 @@ FILES = {
 
 def prepare(bench):
     for name, data in FILES.items():
-        with open(bench.path(name), "wb") as file:
-            file.write(data)
+        bench.write(name, data)
     os.mkdir(bench.path("d"))
     os.mkdir(bench.path("d.safetensors"))
     os.mkdir(bench.path("d.npy"))
@@ -466,16 +475,10 @@ def isa_of_environment(bench):
 
 def too_long_a_list(bench):
     """A command line for which memory runs out is not a wrong one."""
-    limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 25, 1 << 25))
-    start = lambda *more: bench.start("encode", TINY, "--ids", "1", "-o", "x.safetensors", *more, preexec_fn=limit, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE)
-    process = start()
-    process.communicate(timeout=60)
-    if process.returncode:
+    words, few = ["encode", TINY, "--ids", "1", "-o", "x.safetensors"], at_most("DATA", 1 << 25)
+    if bench.run(*words, preexec_fn=few).code:
         raise SkipTest("does not run in 32 MB")
-    process = start(*["--ablate", ",".join(["c2p@0"] * 20000)] * 14)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 4 and b"out of memory" in err, (process.returncode, err)
+    contains(bench.expect(4, *words, *["--ablate", ",".join(["c2p@0"] * 20000)] * 14, preexec_fn=few).err, "out of memory")
 
 
 def rows(path):

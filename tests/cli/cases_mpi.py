@@ -1,5 +1,6 @@
 """Training by several processes: losses, weights and moments equal those of the plain program, whatever the number of ranks and their
-instruction sets, also where a run stops with some and goes on with others; a rank that fails or differs ends all, with its name.
+instruction sets, also where a run stops with some and goes on with others; a rank that fails or differs ends all, with its name, and none
+waits for ever.
 
 SPDX-License-Identifier: MIT
 """
@@ -14,7 +15,8 @@ from unittest import SkipTest
 
 from cases_train import digest, log_without_time
 from cases_train_interrupted import FILES, LINES, small_run
-from helpers import check, contains, equal, is_sanitized, make_model, wait_until
+from cases_shard_attacks import other_build
+from helpers import DEMO, check, contains, equal, is_sanitized, make_model, wait_until
 
 SEED = int(os.environ.get("DEBERTA_TEST_SEED", random.SystemRandom().randrange(1 << 30)))
 ENVIRONMENT = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -226,3 +228,22 @@ def test_plain_program_has_no_mpi(bench):
     contains(bench.fine("info", "--json").out, '"mpi": false')
     out, _ = ranked(bench, (1, ["info", "--json"]))
     contains(out, '"mpi": true')
+
+
+def vectors_of(bench, out):
+    bench.write("texts.txt", "a ship\nthe cat sat on the mat\n")
+    return ["encode", DEMO, "--file", "texts.txt", "--pool", "mean", "--threads", 1, "-o", out]
+
+
+def test_ranks_of_two_builds(bench):
+    program, build = other_build(bench, f"{bench.program}-mpi", "other-mpi")
+    _, err = ranked(bench, (1, vectors_of(bench, "b.npy")), (1, vectors_of(bench, "b.npy"), [program]), code=3)
+    contains(err, "rank 1 is version", "zzz", f"but rank 0 is {build}")
+
+
+def test_a_rank_that_prints_its_help(bench):
+    for first, second, who in ((vectors_of(bench, "h.npy"), ["encode", "--help"], 1), (["--version"], vectors_of(bench, "h.npy"), 0), (vectors_of(bench, "h.npy"), ["help", "encode"], 1)):
+        _, err = ranked(bench, (1, first), (1, second), code=2)
+        contains(err, f"rank {who} printed its help or its version, and computes nothing")
+    out, _ = ranked(bench, (2, ["encode", "--help"]))
+    equal(out.count("usage: deberta encode"), 2, out)

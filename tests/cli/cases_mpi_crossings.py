@@ -61,10 +61,8 @@ def with_one_label(bench, folder):
         if name.startswith("classifier."):
             found[name] = (dtype, [1, *shape[1:]], values[:len(values) // shape[0]])
     write(os.path.join(own, "model.safetensors"), found)
-    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-        config = {key: value for key, value in json.load(file).items() if key not in ("label2id", "num_labels")}
-    with open(os.path.join(own, "config.json"), "w", encoding="utf-8") as file:
-        json.dump({**config, "id2label": {"0": "value"}}, file)
+    config = {key: value for key, value in bench.load(os.path.join(folder, "config.json")).items() if key not in ("label2id", "num_labels")}
+    bench.write(os.path.join(own, "config.json"), json.dumps({**config, "id2label": {"0": "value"}}))
     return own
 
 

@@ -2,12 +2,9 @@
 """
 import json
 import os
-import resource
 import shutil
-import signal
-import subprocess
 
-from helpers import TINY, read_tensors
+from helpers import TINY, at_most, contains, read_tensors
 
 
 PACKED = "deberta.packed"
@@ -20,8 +17,7 @@ def copied(bench, name="33-v3-mlm-emd"):
 
 
 def content(bench, *names):
-    with open(bench.path(os.path.join(*names)), "rb") as file:
-        return file.read()
+    return bench.bytes(os.path.join(*names))
 
 
 def encode(bench, model):
@@ -34,7 +30,7 @@ def state(bench, model):
     return json.loads(bench.fine("info", model, "--json").out)["model"]["packed"]
 
 
-def used(bench):
+def test_used(bench):
     model = copied(bench)
     _, before = encode(bench, model)
     assert state(bench, model) == "none" and "packed weights" not in bench.fine("info", model).out
@@ -54,7 +50,7 @@ def used(bench):
     assert json.loads(bench.fine("pack", "--check", model, "--json").out) == {"model": "model", "file": PACKED, "checked": True}
 
 
-def passed_over(bench):
+def test_passed_over(bench):
     model = copied(bench)
     _, before = encode(bench, model)
     bench.fine("pack", model)
@@ -71,44 +67,34 @@ def passed_over(bench):
 
 
 def failing(bench, code, says, *arguments):
-    result = bench.run(*arguments)
-    assert result.code == code and says in result.err, result.describe()
+    contains(bench.expect(code, *arguments).err, says)
 
 
-def damaged(bench):
+def test_damaged(bench):
     """What opening does not look at: `pack --check` and `verify` do."""
     model = copied(bench)
     failing(bench, 3, "deberta.packed: cannot be opened", "pack", "--check", model)
     weights = bench.path(os.path.join(model, "model.safetensors"))
     times = os.stat(weights)
     bench.fine("pack", model)
-    with open(weights, "r+b") as file:
-        file.seek(times.st_size // 3)
-        byte = file.read(1)[0]
-        file.seek(times.st_size // 3)
-        file.write(bytes([byte ^ 1]))
+    bench.flip(weights, times.st_size // 3)
     os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert state(bench, model) == "mapped"
     for command in (("pack", "--check"), ("verify",)):
         failing(bench, 1, "was made of other weights", *command, model)
     bench.fine("pack", model)
-    with open(bench.path(os.path.join(model, PACKED)), "r+b") as file:
-        file.seek(5000)
-        file.write(b"other")
+    bench.flip(os.path.join(model, PACKED), 5000)
     failing(bench, 1, "is damaged: 1 of ", "pack", "--check", model)
-    with open(bench.path(os.path.join(model, PACKED)), "r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(b"x")
+    bench.flip(os.path.join(model, PACKED), -1)
     assert state(bench, model) == "stale" and "or damaged" in encode(bench, model)[0]
 
 
-def refused(bench):
+def test_refused(bench):
     for model, code, text in (("nowhere", 3, "nowhere"), (TINY, 3, "made-up model")):
-        result = bench.run("pack", model)
-        assert result.code == code and text in result.err, result.describe()
+        contains(bench.expect(code, "pack", model).err, text)
 
 
-def without_weights(bench):
+def test_without_weights(bench):
     """A file of low precision in place of the weights: the same answers, in that precision alone."""
     model = copied(bench)
     words = ["--ids", "1,5,9,2", "--hidden", "all"]
@@ -128,32 +114,16 @@ def without_weights(bench):
         assert "mapped from " + name in bench.fine("info", precision, "--precision", precision).out
         failing(bench, 3, f"has no weights but packed ones of {precision}", "info", precision)
         failing(bench, 3, "has no weights to pack", "pack", precision, "--precision", precision)
-        with open(bench.path(os.path.join(precision, "config.json")), "a", encoding="utf-8") as file:
-            file.write(" ")
+        bench.append(os.path.join(precision, "config.json"), " ")
         failing(bench, 3, f"{name}: was made with another config.json", "encode", precision, "--ids", "1", "--precision", precision, "-o", "no.safetensors")
         assert not os.path.exists(bench.path("no.safetensors"))
         os.remove(bench.path(os.path.join(model, name)))
 
 
-def small_disk(bench):
+def test_small_disk(bench):
     """No file, old or new, is damaged by a disk that fills up."""
     model = copied(bench)
     bench.fine("pack", model)
     names, old = sorted(os.listdir(bench.path(model))), content(bench, model, PACKED)
-
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-    process = bench.start("pack", model, preexec_fn=limit, stdout=subprocess.PIPE, stderr=subprocess.PIPE, restore_signals=False)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 4 and b"File too large" in err, (process.returncode, err)
+    contains(bench.expect(4, "pack", model, preexec_fn=at_most("FSIZE", 8192)).err, "File too large")
     assert sorted(os.listdir(bench.path(model))) == names and content(bench, model, PACKED) == old
-
-
-def tests(_):
-    yield "pack/used", used
-    yield "pack/passed-over", passed_over
-    yield "pack/damaged", damaged
-    yield "pack/refused", refused
-    yield "pack/small-disk", small_disk
-    yield "pack/without-weights", without_weights

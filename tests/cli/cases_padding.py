@@ -17,8 +17,7 @@ def notes(result):
 
 
 def write_json(bench, name, rows, mask):
-    with open(bench.path(name), "w", encoding="utf-8") as file:
-        json.dump({"input_ids": rows, "attention_mask": mask}, file)
+    bench.write(name, json.dumps({"input_ids": rows, "attention_mask": mask}))
     return name
 
 
@@ -38,8 +37,7 @@ def test_left_padding_is_cut_with_one_note(bench):
     for name in (alone, right, empty):
         equal(notes(bench.fine("encode", DEMO, "--input", name, "-o", "x.safetensors")), [], name)
     equal(bench.fine("encode", DEMO, "--input", left, "-q", "-o", "x.safetensors").err, "")
-    with open(bench.path("left.json"), "rb") as file:
-        equal(len(notes(bench.fine("encode", DEMO, "--input", "-", "-o", "x.safetensors", stdin=file.read()))), 1)
+    equal(len(notes(bench.fine("encode", DEMO, "--input", "-", "-o", "x.safetensors", stdin=bench.bytes("left.json")))), 1)
 
 
 def test_verify_says_what_it_cuts(bench):

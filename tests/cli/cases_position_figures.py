@@ -1,15 +1,15 @@
 """Kinds of `attention` about positions, and the error against float64: their --numbers against what is computed here from the formulas, from
 the weights of a file and from what `encode` exports. SPDX-License-Identifier: MIT
 """
-import csv
 import json
 import math
 import os
 import struct
 
-from cases_figure_kinds import TERMS, TEXT, Model, demo, lines, mean, near, place
-from helpers import Picture, check_message, needs_figures, read_tensors
+from cases_figure_kinds import TERMS, TEXT, Model, lines, mean, near, place
+from helpers import DEMO, Picture, check_message, needs_figures, quantile, read_tensors
 
+REQUIRES = (needs_figures,)
 KINDS = ["four-types", "kernel", "embeddings", "error"]
 SPAN, BUCKETS, REACH = 32, 32, 512  # of the demo
 V1 = "04-v1-plain-posbias-types"    # a golden case whose positions come in at the bottom
@@ -40,11 +40,10 @@ def dot(a, b):
     return sum(x * y for x, y in zip(a, b))
 
 
-def four_types(bench):
+def test_four_types(bench):
     """p2p from the weights: the normalised table through the projections of head 1 in layer 2, with the query's and the key's bias."""
-    needs_figures(bench)
     layer, head, size, model = 2, 1, 64, Model(bench, TEXT)
-    weights = os.path.join(demo(bench), "model.safetensors")
+    weights = os.path.join(DEMO, "model.safetensors")
     prefix = f"deberta.encoder.layer.{layer}.attention.self."
     table, gain, shift = (half_floats(weights, "deberta.encoder." + name) for name in ("rel_embeddings.weight", "LayerNorm.weight", "LayerNorm.bias"))
     normal = []
@@ -66,25 +65,15 @@ def four_types(bench):
                   ["four-types", "no p2c"])
 
 
-def quantile(values, q):
-    values = sorted(values)
-    at = q * (len(values) - 1)
-    low = int(at)
-    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
-
-
-def kernel(bench):
+def test_kernel(bench):
     """Three texts of unlike length: all cells of a diagonal together."""
-    needs_figures(bench)
     texts = [TEXT, "the old mall", "she opened the door and looked at the new store beside the road"]
-    with open(bench.path("texts.txt"), "w", encoding="utf-8") as file:
-        file.write("\n".join(texts) + "\n")
+    bench.write("texts.txt", "\n".join(texts) + "\n")
     models = [Model(bench, text, f"{k}.safetensors") for k, text in enumerate(texts)]
     for center, ribbon in (("row", 0.1), ("none", 0.25)):
-        bench.fine("attention", "kernel", demo(bench), "--file", "texts.txt", "--layers", "1,2", "--heads", "2", "--center", center,
+        bench.fine("attention", "kernel", DEMO, "--file", "texts.txt", "--layers", "1,2", "--heads", "2", "--center", center,
                    "--ribbon", str(ribbon), "--numbers", "k.csv", "--dpi", "50", "-o", "k.png")
-        with open(bench.path("k.csv"), encoding="utf-8", newline="") as file:
-            found = [{k: float(v) for k, v in line.items()} for line in csv.DictReader(file)]
+        found = [{k: float(v) for k, v in line.items()} for line in bench.table("k.csv")]
         reach = max(m.n for m in models) - 1
         assert len(found) == 2 * (2 * reach + 1), len(found)
         for line in found:
@@ -100,14 +89,13 @@ def kernel(bench):
                 near(line[term + "_mean"], mean(values), line)
                 near(line[term + "_low"], quantile(values, ribbon), line)
                 near(line[term + "_high"], quantile(values, 1 - ribbon), line)
-    check_message(bench.run("attention", "kernel", demo(bench), "--text", "a", "--ribbon", "0.6", "-o", "a.png"), 2, ["--ribbon", "0.6"])
+    check_message(bench.run("attention", "kernel", DEMO, "--text", "a", "--ribbon", "0.6", "-o", "a.png"), 2, ["--ribbon", "0.6"])
 
 
-def embeddings(bench):
-    needs_figures(bench)
-    path = os.path.join(demo(bench), "model.safetensors")
+def test_embeddings(bench):
+    path = os.path.join(DEMO, "model.safetensors")
     table = half_floats(path, "deberta.embeddings.position_embeddings.weight")
-    bench.fine("encode", demo(bench), "--text", TEXT, "--hidden", "all", "-o", "h.safetensors")
+    bench.fine("encode", DEMO, "--text", TEXT, "--hidden", "all", "-o", "h.safetensors")
     hidden, _ = read_tensors(bench.path("h.safetensors"))
     _, n, width = hidden["hidden_states.4"].shape
     found = lines(bench, "embeddings")
@@ -133,9 +121,8 @@ def embeddings(bench):
                   ["embeddings", "no absolute positions"])
 
 
-def error(bench):
+def test_error(bench):
     """Of a golden case: what `encode` exports minus the float64 result, which is rounded to float32 in the file."""
-    needs_figures(bench)
     folder = os.path.join(bench.golden, "15-v3-b32-n130")
     expected, _ = read_tensors(os.path.join(folder, "expected.safetensors"))
     n = expected["input_ids"].shape[1]
@@ -153,21 +140,14 @@ def error(bench):
             assert abs(abs(a - b) - e) <= 1.2e-7 * max(abs(b), 1e-3), (shown, a, b, e)
 
 
-def refusals(bench):
-    needs_figures(bench)
+def test_refusals(bench):
     listed = bench.fine("attention", "list").out
     assert not bench.fine("attention", "list", "-o", "list.txt").out
-    with open(bench.path("list.txt"), encoding="utf-8") as file:
-        assert file.read() == listed
+    assert bench.read("list.txt") == listed
     assert [line.split()[0] for line in listed.splitlines()][-len(KINDS):] == KINDS, listed
     plain = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
     check_message(bench.run("attention", "error", plain, "--ids", "1,2", "--center", "none", "-o", "a.png"), 2, ["--center", "error"])
     check_message(bench.run("attention", "error", plain, "--ids", "1,2", "-o", "no/a.png"), 4, ["no/a.png"])
     for kind in KINDS:  # one token is enough for all of them
-        bench.fine("attention", kind, demo(bench), "--ids", "5", "--dpi", "60", "-o", f"{kind}.png")
+        bench.fine("attention", kind, DEMO, "--ids", "5", "--dpi", "60", "-o", f"{kind}.png")
         assert Picture.read(bench.path(f"{kind}.png")).width > 50
-
-
-def tests(settings):
-    for test in (four_types, kernel, embeddings, error, refusals):
-        yield "position-figures/" + test.__name__, test

@@ -44,11 +44,11 @@ def near_float32(bench, model, *words):
         check(0 < error < BARS[precision], f"{model} {words}: {precision} is {error:.1e} from float32")
 
 
-def one_token(bench):
+def test_one_token(bench):
     near_float32(bench, TINY, "--ids", "7")
 
 
-def zero_channels(bench):
+def test_zero_channels(bench):
     """Channels that are always zero have no amplitude, and weights that are all zero no largest one: nothing to even out."""
     def empty(name, values):
         if name.endswith(LAYER + "attention.output.LayerNorm.weight") or name.endswith(LAYER + "attention.output.LayerNorm.bias"):
@@ -58,7 +58,7 @@ def zero_channels(bench):
     near_float32(bench, model_with("zeros", empty), "--ids", "1,5,9,12,2")
 
 
-def constant_rows(bench):
+def test_constant_rows(bench):
     """Rows of one value have a range of its size, and rows of zeros none."""
     for value in (0.5, 0.0):
         def level(name, values, value=value):
@@ -67,7 +67,7 @@ def constant_rows(bench):
         near_float32(bench, model_with(f"constant-{value:g}", level), "--ids", "1,5,9,12,2")
 
 
-def damaged(bench):
+def test_damaged(bench):
     """An infinity or a NaN among the activations is found in every precision; a zero in its place would be a wrong result."""
     for bad in (math.inf, -math.inf, math.nan):
         for part in ("attention.output.LayerNorm.weight", "output.dense.bias"):
@@ -81,7 +81,7 @@ def damaged(bench):
                 check(not os.path.exists(bench.path("bad.safetensors")), "a file of what is no result")
 
 
-def looked_into(bench):
+def test_looked_into(bench):
     """Components, ablations and what observes them agree with float64 and between tiers."""
     for precision in LOW:
         for words in ([], ["--ablate", "c2p@0,p2c=mean@0:1"]):
@@ -90,7 +90,7 @@ def looked_into(bench):
     check(relative_error(without, plain) > 0.01, "an ablation changed nothing")
 
 
-def packed_apart(bench):
+def test_packed_apart(bench):
     """A packed file belongs to one precision: another one passes over it."""
     shutil.copytree(os.path.join(bench.golden, "33-v3-mlm-emd"), bench.path("model"))
     bench.fine("pack", "model", "--precision", "int8")
@@ -106,17 +106,15 @@ def packed_apart(bench):
     check(hidden(bench, "model", "--ids", "1,5,9,2", "--precision", "int16") == expected, "the file was not passed over")
 
 
-def other_labels(bench):
+def test_other_labels(bench):
     """`eval --against` lists the labels that a precision changes, and fails if there are any."""
     lines = open(os.path.join(os.path.dirname(DEMO), "..", "docs/studies/data/books.tsv"), encoding="utf-8").read().splitlines()[:200]
-    with open(bench.path("few.tsv"), "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    bench.write("few.tsv", "\n".join(lines) + "\n")
     same = json.loads(bench.fine("eval", DEMO, "few.tsv", "--against", "float32", "--json").out)
     check(same["against"] == "float32" and same["changed"] == 0 and same["changes"] == [], same)
 
     def answers(precision):
-        with open(bench.path("texts.txt"), "w", encoding="utf-8") as file:
-            file.write("".join(line.split("\t")[1] + "\n" for line in lines if not line.startswith("label\t")))
+        bench.write("texts.txt", "".join(line.split("\t")[1] + "\n" for line in lines if not line.startswith("label\t")))
         said = bench.fine("classify", DEMO, "--file", "texts.txt", "--json", "--top", "1", "--precision", precision).out
         return [json.loads(line)["labels"][0]["label"] for line in said.splitlines()]
     header = lines[0].startswith("label\t")
@@ -128,10 +126,9 @@ def other_labels(bench):
     check(result.code == (1 if expected else 0), result.describe())
 
 
-def refused(bench):
+def test_refused(bench):
     """What computes in float32 says so instead of passing over the option."""
-    with open(bench.path("a.txt"), "w", encoding="utf-8") as file:
-        file.write("a new store\n")
+    bench.write("a.txt", "a new store\n")
     for words in (["train", "mlm", TINY, "--file", "a.txt", "--steps", "1", "-o", "out"],
                   ["finetune", "sequence", TINY, "--examples", "a.txt", "--steps", "1", "-o", "out"], ["bench", "train", TINY]):
         for precision in LOW:
@@ -152,7 +149,7 @@ def refused(bench):
         contains(result.err, "--precision: expected one of float32, int16, int8; found 'bf16'")
 
 
-def advice(bench):
+def test_advice(bench):
     """`info` says what multiplies, and when that is no gain."""
     for precision in LOW:
         said = bench.fine("info", TINY, "--precision", precision, "--isa", "scalar").out
@@ -167,7 +164,7 @@ def advice(bench):
             check(by[2].endswith(gains.get((by[1], precision), "was not measured")), said)
 
 
-def against(bench):
+def test_against(bench):
     """`verify --expected` has the limits of the precision, and tells relative errors and cosines."""
     shutil.copytree(os.path.join(bench.golden, "33-v3-mlm-emd"), bench.path("model"))
     bench.fine("encode", "model", "--ids", "1,5,9,12,2", "--hidden", "all", "-o", "exact.safetensors")
@@ -180,7 +177,7 @@ def against(bench):
     contains(said, "growth, relative error of hidden states by layer: ", "growth, 1 - cosine of hidden states by layer: ")
 
 
-def named_in_figures(bench):
+def test_named_in_figures(bench):
     """A figure of low precision says so in picture, caption, data and metadata; one of float32 has no word of it."""
     needs_figures(bench)
     part = [DEMO, "--text", "a new store", "--layers", "2", "--anonymous"]
@@ -195,7 +192,7 @@ def named_in_figures(bench):
     check("int8" not in re.sub("<metadata>.*</metadata>", "", bench.read("plain.svg"), flags=re.S), part)
 
 
-def named_in_charts(bench):
+def test_named_in_charts(bench):
     """So do the charts of verify and benchmarks; where benchmarks differ in precision, the legend has it."""
     needs_figures(bench)
     bench.fine("verify", TINY, "--ids", "1,5,9", "--precision", "int8", "-o", "verify.svg")
@@ -206,37 +203,19 @@ def named_in_charts(bench):
         contains(bench.read("bench.svg"), "Linear layers in int8.")
 
 
-def named_in_answers(bench):
+def test_named_in_answers(bench):
     """Objects of tasks have the precision where it is not float32."""
     for words in (["classify", "--text", "a"], ["fill-mask", "--text", "a [MASK]"], ["eval"]):
         if words[0] == "eval":
-            with open(bench.path("a.tsv"), "w", encoding="utf-8") as file:
-                file.write("0\ta new store\n")
+            bench.write("a.tsv", "0\ta new store\n")
             words = ["eval", "a.tsv"]
         for more, expected in ((["--precision", "int8"], "int8"), ([], None)):
             found = json.loads(bench.fine(words[0], DEMO, *words[1:], *more, "--json").out)
             check(found.get("precision") == expected, (words, found))
 
 
-def named_in_report(bench):
+def test_named_in_report(bench):
     """The page has it in its heading, from info, and in the list of files."""
     for more, expected in (("int8", "components and probabilities of int8 linear layers, stored as float32"), ("float32", "exact components and probabilities, float32")):
         bench.fine("report", TINY, "--ids", "1,7,3", "--skip", "latency,verify,receptive-field", "--precision", more, "-o", "r")
         contains(bench.read("r/index.html"), f'"what":"{expected}"', f'"precision":"{more}"')
-
-
-def tests(_):
-    yield "precision/named-in-answers", named_in_answers
-    yield "precision/named-in-charts", named_in_charts
-    yield "precision/named-in-figures", named_in_figures
-    yield "precision/named-in-report", named_in_report
-    yield "precision/advice", advice
-    yield "precision/against", against
-    yield "precision/one-token", one_token
-    yield "precision/zero-channels", zero_channels
-    yield "precision/constant-rows", constant_rows
-    yield "precision/damaged", damaged
-    yield "precision/looked-into", looked_into
-    yield "precision/packed-apart", packed_apart
-    yield "precision/other-labels", other_labels
-    yield "precision/refused", refused

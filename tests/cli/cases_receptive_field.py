@@ -7,7 +7,7 @@ import math
 import os
 import re
 
-from helpers import check, contains, equal, has_figures
+from helpers import DEMO, check, contains, equal, has_figures
 
 V1, V3 = (512, 0, 512, True), (256, 256, 512, True)  # span, buckets, maximum, whether distances are clamped
 SMALL = "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,buckets=32,distance=80"
@@ -139,7 +139,7 @@ def test_figures(bench):
         bench.fine("receptive-field", ".", "--plot", "field." + suffix)
         check(os.path.getsize("field." + suffix) > 1000, f"--plot .{suffix}")
     bench.expect(2, "receptive-field", ".", "--plot", "field.doc")
-    bench.fine("receptive-field", os.path.join(bench.root, "models", "demo"), "--plot", "demo.svg")
+    bench.fine("receptive-field", DEMO, "--plot", "demo.svg")
     contains(bench.read("demo.svg"), ">run = unique set = contiguous = hull = 161<", ">demo</text>")  # one line for what agrees, no path
     check_drawn_aliases(bench)
 

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 
-from cases_folders import copy_of, sentence_folder, tokenized, vectors, write
+from cases_folders import KIND, copy_of, sentence_folder, tokenized, vectors, write
 from cases_train import digest
 from helpers import DEMO, contains, ending, equal, wait_until
 
@@ -56,8 +56,7 @@ def test_recipes_with_windows(bench):
 
 def test_recipes_and_resume(bench):
     """A run that is resumed goes on as it began; with another recipe, or without one, it is another run."""
-    with open(bench.path("t.txt"), "w", encoding="utf-8") as file:
-        file.writelines(f"{text}, said {number}\n" for number in range(1500) for text in TEXTS)
+    bench.write("t.txt", "".join(f"{text}, said {number}\n" for number in range(1500) for text in TEXTS))
     folder = sentence_folder(bench, "s", {"pooling_mode": "cls"}, ("Normalize", "2_Normalize"), max_seq_length=5)
     words = ["encode", folder, "--file", "t.txt", "--batch-tokens", "128", "--threads", "1", "-q"]
     bench.fine(*words, "-o", "whole.npy")
@@ -78,15 +77,6 @@ def test_recipes_and_resume(bench):
     contains(bench.expect(3, *words, "--pool", "cls", "--max-tokens", "5").err, "v.npy", "other settings")
     contains(bench.fine(*[word for word in words if word != "-q"]).err, "texts are done already", "cls, length 1, at most 5 tokens")
     equal(digest(bench, "v.npy"), digest(bench, "whole.npy"))
-
-
-def test_lists_of_modules_are_foreign_input(bench):
-    """What is no list, too deep, or too long ends in a sentence."""
-    folder = copy_of(bench, "m")
-    for text, *words in (("{}", "expected a JSON array"), ("[" * 4000, "modules.json"), ('[{"type": "a", "type": "b"}]', "occurs twice"), ("", "modules.json"),
-                         ("[" + "{}," * 5000 + "{}]", "modules.json")):
-        write(folder, "modules.json", text)
-        contains(bench.expect(3, "encode", folder, "--text", "a", "-o", "v.npy").err, *words)
 
 
 def changed(folder, **members):
@@ -118,3 +108,39 @@ def test_keys_of_a_model_of_tokenizers(bench):
             equal(said.code, 0, said)
             equal(said.err.count("note: "), 1 if words else 0, said.err)
             contains(said.err, *words)
+
+
+POOLING = {"idx": 1, "name": "1", "path": "1_Pooling", "type": KIND + "Pooling"}
+
+
+def linked_demo(bench):
+    os.makedirs(bench.path("m/1_Pooling"))
+    for name in os.listdir(DEMO):
+        os.symlink(os.path.join(DEMO, name), bench.path(f"m/{name}"))
+    bench.write("m/1_Pooling/config.json", '{"pooling_mode_cls_token": true}')
+    return ["encode", bench.path("m"), "--text", "a", "-o", "v.npy"]
+
+
+def test_limits_of_modules(bench):
+    words = linked_demo(bench)
+    bench.write("config.json", "{}")
+    for modules, told in ((json.dumps([POOLING]) + " " * (16 << 20), "bytes of JSON, expected at most"), ("[" * 40 + "]" * 40, "nested deeper than 32"),
+                          (json.dumps([0] * (3 << 19)), "values"), (json.dumps([POOLING] * 65), "65 modules, expected at most 64"), ("{}", "expected a JSON array"), ("", "modules.json"),
+                          ('[{"path": "a", "path": "b"}]', "occurs twice"), (json.dumps([{**POOLING, "path": ".."}]), "expected the path of a folder inside, found '..'"),
+                          (json.dumps([{**POOLING, "path": "1_Pooling/../.."}]), "expected the path of a folder inside"),
+                          (json.dumps([{**POOLING, "path": bench.path("m/1_Pooling")}]), "expected the path of a folder inside")):
+        bench.write("m/modules.json", modules)
+        contains(bench.expect(3, *words).err, "modules.json", told)
+    bench.write("m/modules.json", json.dumps([POOLING]))
+    contains(bench.fine(*words).err, "vectors as modules.json", "cls")
+
+
+def test_a_module_of_control_characters(bench):
+    """They reach no terminal."""
+    words = linked_demo(bench)
+    os.mkdir(bench.path("m/1\x1b[31m"))
+    bench.write("m/1\x1b[31m/config.json", '{"pooling_mode": ["cls", "mean"]}')
+    bench.write("m/modules.json", json.dumps([{**POOLING, "path": "1\x1b[31m"}]))
+    said = bench.expect(3, *words).err
+    contains(said, "several poolings side by side")
+    assert "\x1b" not in said, repr(said)

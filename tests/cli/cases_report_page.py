@@ -83,6 +83,12 @@ class Page:
             return [...canvas.getContext('2d').getImageData(({x} - box.left) * scale, ({y} - box.top) * scale, 1, 1).data.slice(0, 3)];
         }})()""")
 
+    def keys(self, selector, *keys):
+        """Presses them where the element has the focus."""
+        self.browser.evaluate(f"document.querySelector({json.dumps(selector)}).focus()")
+        for key in keys:
+            self.browser.press(key)
+
     def shown(self, centred=True):
         """{component: number} of the cell that the page speaks of, as written there, with or without row means."""
         rows = self.browser.evaluate("""[...document.querySelectorAll('#readout tr[data-component]')].map(
@@ -161,9 +167,7 @@ def explore(bench, browser):
     browser.click(*page.place("label[for=component-probs]"))
     check("probability" in page.text("#legend-note"), "component by click")
 
-    browser.evaluate("document.getElementById('cursor').focus()")
-    browser.press("ArrowDown")
-    browser.press("ArrowRight")
+    page.keys("#cursor", "ArrowDown", "ArrowRight")
     check_cell(page, tensors, 1, 1, 5, 2, "arrows")
     check("“" + tokens[5] + "”" in page.text("#row-title") and "“" + tokens[2] + "”" in page.text("#column-title"), "row and column are those of the cell")
     marked = browser.evaluate("[...document.querySelectorAll('#tokens [aria-pressed=true], #tokens .key')].map(b => Number(b.dataset.token))")
@@ -171,8 +175,7 @@ def explore(bench, browser):
     address = browser.evaluate("location.href")
     again = Page(browser, address)
     check_cell(again, tensors, 1, 1, 5, 2, "the address brings the view back")
-    browser.evaluate("document.getElementById('cursor').focus()")
-    browser.press("Enter")
+    again.keys("#cursor", "Enter")
     check("“" + tokens[5] + "”" in page.text("#column-title") and "token=5" in browser.evaluate("location.hash"), "enter chooses the query")
     browser.press("Escape")
     browser.press("Escape")
@@ -379,9 +382,7 @@ def rest(bench, browser):
     medians = [f"{1e3 * r['median_s']:.4g}"[:4] for r in documents["lengths"]["results"]]
     browser.move(*page.place("#latency .point"))
     check(medians[0] in page.text("#tip") and "4 tokens" in page.text("#tip"), f"a point of the sweep: {page.text('#tip')}, median {medians[0]}")
-    browser.evaluate("document.querySelector('#latency .chart').focus()")
-    browser.press("ArrowRight")
-    browser.press("ArrowRight")
+    page.keys("#latency .chart", "ArrowRight", "ArrowRight")
     check(medians[1] in page.text("#tip") and "8 tokens" in page.text("#tip"), f"the next by an arrow: {page.text('#tip')}, median {medians[1]}")
     layers = browser.evaluate("document.querySelectorAll('#latency .chart')[1].querySelectorAll('.point').length")
     check(layers == len(documents["layers"]["results"]) == 2, f"numbers of layers: {layers}")
@@ -514,17 +515,13 @@ def views(bench, browser):
     browser.press("v")
     check(browser.evaluate("document.getElementById('stage').dataset.view") == "lines", "lines by key")
     run_command("the command of lines")
-    browser.evaluate("document.getElementById('cursor').focus()")
-    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
-        browser.press(key)
+    page.keys("#cursor", "ArrowDown", "ArrowDown", "ArrowRight")
     check_cell(page, tensors, 1, 1, 1, 1, "arrows among lines")
     set_box(browser, "#lines", "layer")
     check(page.text("#head-colours") == "head 0head 1head 2", page.text("#head-colours"))
     browser.press("v")
     run_command("the command of all heads")
-    browser.evaluate("document.getElementById('heads').focus()")
-    browser.press("ArrowDown")
-    browser.press("Enter")
+    page.keys("#heads", "ArrowDown", "Enter")
     check(page.text("#matrix-title") == "Layer 2, head 1: probabilities", page.text("#matrix-title"))
 
     browser.press("b")
@@ -618,9 +615,7 @@ def widths(bench, browser):
             check_cell(page, tensors, 0, 0, 1, 2, f"{where}, mouse")
             check(numbers_visible(browser), f"{where}: numbers under the mouse are not on the screen")
             browser.move(1, 1)
-            browser.evaluate("document.getElementById('cursor').focus()")
-            for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
-                browser.press(key)
+            page.keys("#cursor", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight")
             check_cell(page, tensors, 0, 0, 2, 1, f"{where}, keys")
             check(numbers_visible(browser), f"{where}: numbers by keys are not on the screen")
             check(browser.evaluate("document.documentElement.scrollWidth") <= width, f"{where}: scrolls sideways")

@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,7 @@ import time
 
 from unittest import mock
 
-from helpers import DEMO, ending, make_model, wait_until
+from helpers import DEMO, at_most, contains, ending, make_model, wait_until
 
 QUICK = bool(os.environ.get("DEBERTA_TEST_QUICK"))
 LARGE = int(os.environ.get("DEBERTA_SHARDS_TEXTS", "8000"))
@@ -157,6 +156,17 @@ def test_twenty_deaths(bench):
     assert digest("many.npy") == digest("one.npy")
 
 
+def stop_half_way(bench, arguments, journal, number=signal.SIGKILL, flushes=3):
+    """Sends the signal when so much is in the journal; what was said."""
+    process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with ending(process):
+        assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= flushes), 120)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == (-number if number == signal.SIGKILL else 75), (f"DEBERTA_SHARDS_SEED={SEED}", arguments, process.returncode, said)
+    return said
+
+
 def test_told_to_stop(bench):
     """SIGTERM and SIGUSR1 end with 75 and keep what is done."""
     source = plain("stop.txt", 3000)
@@ -164,12 +174,8 @@ def test_told_to_stop(bench):
         out = f"stop{number}.jsonl"
         arguments = [*command, "--file", source, "-o", out, "--shards", 2, "--shard", 1, "--batch-tokens", 64]
         journal = pathlib.Path(f"{out}.shards/1-of-2.jsonl.part.journal")
-        process = bench.start(*arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        with ending(process):
-            assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= 3))
-            process.send_signal(number)
-            _, said = process.communicate(timeout=60)
-        assert process.returncode == 75 and b"the same command goes on" in said, (process.returncode, said)
+        said = stop_half_way(bench, arguments, journal, number)
+        assert b"the same command goes on" in said, said
         done = json.loads(journal.read_bytes().split(b"\n")[-2])["texts"]
         assert 0 < done < len(source.read_text().splitlines()) and bench.fine(*arguments).code == 0
 
@@ -182,8 +188,7 @@ def test_lock(bench):
     with ending(first):
         assert wait_until(part.exists)
         first.send_signal(signal.SIGSTOP)
-        told = bench.run(*arguments)
-        assert told.code == 4 and "1-of-2.npy.part is being written by another run" in told.err, told.describe()
+        contains(bench.expect(4, *arguments).err, "1-of-2.npy.part is being written by another run")
         first.send_signal(signal.SIGCONT)
         assert first.wait() == 0
     assert "nothing is left to do" in bench.fine(*arguments).err
@@ -248,9 +253,7 @@ def test_what_merge_refuses(bench):
     path.write_text(path.read_text().replace('"tokens": ', '"tokens": 1'))
     refused(bench, folder, 3, "2-of-8.json was changed after it was written")
     folder = damaged("rows")
-    data = bytearray((folder / "4-of-8.npy").read_bytes())
-    data[-3] ^= 1
-    (folder / "4-of-8.npy").write_bytes(data)
+    bench.flip(folder / "4-of-8.npy", -3)
     refused(bench, folder, 3, "shard 4", "4-of-8.npy is not as it was written")
     folder = damaged("gone")
     (folder / "4-of-8.npy").unlink()
@@ -295,8 +298,7 @@ def test_what_a_shard_refuses(bench):
     before = {p: digest(p) for p in pathlib.Path("into.npy.shards").iterdir()}
     for words, wanted in ((arguments[:-3] + [4, "--shard", 1], "holds shards of 3, and this one is of 4"), ([*arguments, "--pool", "cls"], "another value of 'options'"),
                           ([arguments[0], other_model(bench), *arguments[2:]], "another value of 'model'"), ([*arguments, "--file", source], "other input")):
-        told = bench.run(*words)
-        assert told.code == 3 and wanted in told.err, told.describe()
+        contains(bench.expect(3, *words).err, wanted)
     assert {p: digest(p) for p in pathlib.Path("into.npy.shards").iterdir()} == before
     (pathlib.Path("into.npy.shards") / "1-of-3.npy").unlink()
     assert "are missing or have another size" in bench.expect(3, *arguments).err
@@ -319,8 +321,7 @@ def test_words_of_shards(bench):
                                ({}, ["--shards", "array"], "no task of a job array"), ({"SLURM_ARRAY_TASK_ID": "5"}, ["--shards", 3], "SLURM_ARRAY_TASK_ID"),
                                ({"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "9"},
                                 ["--shards", "array"], "the job array has gaps (3 tasks from 3 to 9)")):
-        told = bench.run("encode", DEMO, "--file", source, "-o", "words.npy", *words, env=env)
-        assert told.code == 2 and wanted in told.err, told.describe()
+        contains(bench.expect(2, "encode", DEMO, "--file", source, "-o", "words.npy", *words, env=env).err, wanted)
     assert not os.path.exists("words.npy.shards")
     for words in (["-o", "words.jsonl"], ["--json", "-o", "rows.txt"], ["--json"]):
         assert "--shards needs --json and --out FILE.jsonl" in bench.expect(2, "classify", DEMO, "--file", source, *words, "--shards", 2, "--shard", 0).err
@@ -363,10 +364,7 @@ def audit(bench):
     assert 10 < found["audited"] < 80 and found["differing"] == 0
     assert bench.json("merge", folder, "--audit", "20%", "--seed", 2)["audited"] != 0
     rows = folder / "2-of-3.npy"
-    data = bytearray(rows.read_bytes())
-    for at in range(130, len(data), 192 * 4):
-        data[at] ^= 1
-    rows.write_bytes(data)
+    bench.flip(rows, *range(130, rows.stat().st_size, 192 * 4))
     rewrite(folder / "2-of-3.json", lambda m: m.update(sha256=digest(rows)))
     bench.fine("merge", folder, "--verify")
     told = bench.run("merge", folder, "--audit", "20%", "-o", "audited.npy")
@@ -389,10 +387,7 @@ def test_full_disk(bench):
     arguments = ["encode", DEMO, "--file", source, "-o", "full.npy", "--shards", 1, "--shard", 0, "--batch-tokens", 64]
     bench.fine("encode", DEMO, "--file", source, "-o", "one.npy")
     for limit in (1100, 5000, 100_000, 200_000):  # below 1 KiB the OpenMP of clang ends the process
-        process = bench.start(*arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                              preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 4 and b"cannot be written: File too large" in said, (limit, process.returncode, said)
+        contains(bench.expect(4, *arguments, preexec_fn=at_most("FSIZE", limit)).err, "cannot be written: File too large")
         assert not os.path.exists("full.npy.shards/0-of-1.json")
     bench.fine(*arguments)
     bench.fine("merge", "full.npy.shards", "-o", "full.npy")
@@ -427,12 +422,7 @@ def test_a_large_corpus(bench):
         arguments = ["encode", model, "--file", source, "-o", "large.npy", "--shards", 8, "--shard", shard, "--batch-tokens", 512]
         if shard in stopped:
             journal, flushes = pathlib.Path(f"large.npy.shards/{shard}-of-8.npy.part.journal"), dice.randrange(2, 2 + LARGE // 8000)
-            process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            with ending(process):
-                assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= flushes), 120)
-                process.send_signal(stopped[shard])
-                process.wait(60)
-            assert process.returncode == (75 if stopped[shard] == signal.SIGTERM else -signal.SIGKILL), (SEED, shard, process.returncode)
+            stop_half_way(bench, arguments, journal, stopped[shard], flushes)
             assert bench.run("merge", "large.npy.shards", "--verify").code in (1, 3)  # some shards are missing, or all
         bench.fine(*arguments)
     bench.fine("merge", "large.npy.shards", "-o", "large.npy")
@@ -456,15 +446,6 @@ def test_edges_of_a_division(bench):
             assert len(rows) == 8 and (rows.count(0) == 7 if name == "equal.jsonl" else sum(rows) == content.count("\n")), rows
 
 
-def kill_half_way(bench, arguments, journal):
-    process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    with ending(process):
-        assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= 3))
-        process.kill()
-        process.wait()
-    assert process.returncode == -signal.SIGKILL
-
-
 def test_low_precision(bench):
     """A shard of low precision goes on with the same bytes; it does not go on, nor is it joined, with another precision."""
     source = plain("low.txt", 800)
@@ -472,9 +453,8 @@ def test_low_precision(bench):
         out, words = f"{precision}.npy", ["encode", DEMO, "--file", source, "--precision", precision, "--threads", 1]
         bench.fine(*words, "-o", f"one-{out}")
         shard = [*words, "--batch-tokens", 64, "-o", out, "--shards", 2, "--shard"]
-        kill_half_way(bench, [*shard, 0], pathlib.Path(f"{out}.shards/0-of-2.npy.part.journal"))
-        told = bench.run(*[w for w in shard if w not in ("--precision", precision)], 0)
-        assert told.code == 3 and "was begun with other settings" in told.err, told.describe()
+        stop_half_way(bench, [*shard, 0], pathlib.Path(f"{out}.shards/0-of-2.npy.part.journal"))
+        contains(bench.expect(3, *[w for w in shard if w not in ("--precision", precision)], 0).err, "was begun with other settings")
         for k in range(2):
             bench.fine(*shard, k)
         bench.fine("merge", f"{out}.shards", "-o", out)
@@ -489,7 +469,7 @@ def test_a_model_is_exchanged(bench):
     source, model = plain("exchanged.txt", 1500), pathlib.Path(shutil.copytree(DEMO, "model"))
     arguments = ["encode", model, "--file", source, "-o", "exchanged.npy", "--shards", 2, "--shard", 0, "--batch-tokens", 64, "--threads", 1]
     part = pathlib.Path("exchanged.npy.shards/0-of-2.npy.part")
-    kill_half_way(bench, arguments, pathlib.Path(f"{part}.journal"))
+    stop_half_way(bench, arguments, pathlib.Path(f"{part}.journal"))
     weights, before = model / "model.safetensors", digest(part)
     data = bytearray(weights.read_bytes())
     data[-3] ^= 1

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from helpers import DEMO, SPM, TINY, alive, check_message, children_of, ending, wait_until
+from helpers import DEMO, SPM, TINY, alive, at_most, check_message, children_of, contains, ending, wait_until
 
 # Long enough to be interrupted: 350 MB of attention are written.
 LONG_ENCODE = ["encode", "synthetic:v3-xsmall,vocab=50,hidden=64,heads=8,intermediate=64,layers=6", "--ids", ",".join(["7"] * 600),
@@ -23,8 +23,7 @@ def stopped(arguments, number, old=None):
     def test(bench):
         target = bench.path(arguments[-1])
         if old:
-            with open(target, "w", encoding="utf-8") as file:
-                file.write(old)
+            bench.write(target, old)
         names = bench.files()
         # whoever runs the tests may ignore the signal (nohup), and the program would inherit that
         process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -43,13 +42,12 @@ def stopped(arguments, number, old=None):
             assert process.returncode == -number, f"ended with {process.returncode}, expected the signal {number}: {err}"
             assert bench.files() == names, f"left behind: {set(bench.files()) - set(names)}"
             if old:
-                with open(target, encoding="utf-8") as file:
-                    assert file.read() == old
+                assert bench.read(target) == old
             assert wait_until(lambda: not any(alive(pid) for pid in descendants), 0.5), "a child process goes on"
     return test
 
 
-def hangup_ignored(bench):
+def test_hangup_ignored(bench):
     """Under nohup a hang-up means nothing."""
     process = bench.start(*LONG_PEAK, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
@@ -63,7 +61,7 @@ def hangup_ignored(bench):
     assert going_on, f"ended with {process.returncode}"
 
 
-def closed_pipe(bench):
+def test_closed_pipe(bench):
     """`deberta verify | head -1` ends by SIGPIPE without a word."""
     for arguments in (["verify", TINY], ["tokenize", os.path.join(bench.golden, SPM), *["--text", "a b c"] * 3000], ["info", "--json"]):
         read, write = os.pipe()
@@ -74,7 +72,7 @@ def closed_pipe(bench):
         assert process.returncode == -signal.SIGPIPE and err == b"", (arguments[0], process.returncode, err)
 
 
-def closed_pipe_ignored(bench):
+def test_closed_pipe_ignored(bench):
     """Where SIGPIPE is ignored, the error is reported instead."""
     read, write = os.pipe()
     os.close(read)
@@ -84,7 +82,7 @@ def closed_pipe_ignored(bench):
     assert process.returncode == 4 and b"standard output cannot be written" in err, (process.returncode, err)
 
 
-def full_disk(bench):
+def test_full_disk(bench):
     """A full disk must not look like success, however little is printed, and is told of beside what else is wrong."""
     model = os.path.join(bench.golden, SPM)
     for arguments in (["--version"], ["--help"], ["info"], ["info", "--help"], ["info", "--json"],
@@ -101,31 +99,22 @@ def full_disk(bench):
         check_message(result, 4, ["/dev/full: cannot be written: No space left on device"])
 
 
-def small_disk(bench):
+def test_small_disk(bench):
     """A limit on the size of files stands for a disk that fills up while results are written: no file, old or new, is damaged."""
-    import resource
-    with open(bench.path("x.safetensors"), "w", encoding="ascii") as file:
-        file.write("old")
-
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    process = bench.start("encode", TINY, "--ids", ",".join(["1"] * 100), "-o", "x.safetensors", preexec_fn=limit,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, restore_signals=False)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 4 and b"x.safetensors" in err and b"File too large" in err, (process.returncode, err)
+    bench.write("x.safetensors", "old")
+    said = bench.expect(4, "encode", TINY, "--ids", ",".join(["1"] * 100), "-o", "x.safetensors", preexec_fn=at_most("FSIZE", 4096)).err
+    contains(said, "x.safetensors", "File too large")
     assert bench.files() == ["x.safetensors"] and os.path.getsize(bench.path("x.safetensors")) == 3
 
 
-def weights_that_shrink(bench):
+def test_weights_that_shrink(bench):
     """The model is cut while a corpus is encoded: a sentence and exit 3, not SIGBUS; and nothing unfinished stays."""
     for name in ("model.safetensors", "deberta.packed"):
         folder = bench.path(f"model-{name}")
         shutil.copytree(DEMO, folder)
         if name == "deberta.packed":
             bench.fine("pack", folder, "-q")
-        with open(bench.path("texts.txt"), "w", encoding="utf-8") as file:
-            file.writelines(f"text {k} of a corpus that goes on and on and on\n" for k in range(40000))
+        bench.write("texts.txt", "".join(f"text {k} of a corpus that goes on and on and on\n" for k in range(40000)))
         names = bench.files()
         process = bench.start("encode", folder, "--file", "texts.txt", "--batch-tokens", "64", "-t", "1", "-q", "-o", "x.npy", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         with ending(process):
@@ -137,12 +126,11 @@ def weights_that_shrink(bench):
         assert bench.files() == names, bench.files()
 
 
-def devices_stay(bench):
+def test_devices_stay(bench):
     """--out to a device or a pipe writes there and leaves it what it is."""
     os.mkfifo(bench.path("pipe"))
     process = bench.start("info", "--json", "-o", "pipe", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with open(bench.path("pipe"), encoding="utf-8") as file:
-        text = file.read()
+    text = bench.read("pipe")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0 and out == b"" and text.startswith("{"), (process.returncode, err)
     assert bench.files() == ["pipe"]
@@ -160,10 +148,3 @@ def tests(settings):
     yield "stop/bench-hup", stopped(LONG_BENCH, signal.SIGHUP)
     yield "stop/bench-peak", stopped(LONG_PEAK, signal.SIGTERM)
     yield "stop/report", stopped(LONG_REPORT, signal.SIGTERM)
-    yield "stop/nohup", hangup_ignored
-    yield "output/closed-pipe", closed_pipe
-    yield "output/closed-pipe-ignored", closed_pipe_ignored
-    yield "output/full", full_disk
-    yield "output/small-disk", small_disk
-    yield "output/devices", devices_stay
-    yield "input/weights-that-shrink", weights_that_shrink

@@ -26,8 +26,7 @@ def floats(*shape):
 def wide_model(bench, name, folder, intermediate):
     """A golden model with LABELS labels, and its layers' middle widened by zeros, which change nothing."""
     os.makedirs(bench.path(name))
-    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-        config = json.load(file)
+    config = bench.load(os.path.join(folder, "config.json"))
     weights, before = tensors(os.path.join(folder, "model.safetensors")), config["intermediate_size"]
     config |= {"intermediate_size": intermediate, "id2label": {str(k): f"L{k}" for k in range(LABELS)}}
     config.pop("label2id", None)
@@ -41,8 +40,7 @@ def wide_model(bench, name, folder, intermediate):
             weights[tensor] = "F32", [shape[0], intermediate], sum(rows, array.array("f"))
     weights |= {"classifier.weight": floats(LABELS, config["hidden_size"]), "classifier.bias": floats(LABELS)}
     write(bench.path(f"{name}/model.safetensors"), weights)
-    with open(bench.path(f"{name}/config.json"), "w", encoding="utf-8") as file:
-        json.dump(config, file)
+    bench.write(f"{name}/config.json", json.dumps(config))
     return name
 
 
@@ -128,8 +126,7 @@ def test_optimizer_numbers(bench):
     folder = case(bench, "t1-v3-mlm-emd-adamw")
     for option, value, message in (("--beta1", "1", "0 to 0.999999"), ("--beta2", "1", "0 to 0.999999"), ("--epsilon", "0", "1e-30 to 1")):
         words = ["train", "mlm", folder, *TRAIN, "--batches", os.path.join(folder, "batches.safetensors"), "--steps", "3", option]
-        result = bench.expect(2, *words, value, "--out", "x")
-        contains(result.err, message)
+        contains(bench.expect(2, *words, value, "--out", "x").err, message)
         assert not os.path.exists(bench.path("x")), "nothing is left behind"
     words = ["train", "mlm", folder, *TRAIN, "--batches", os.path.join(folder, "batches.safetensors"), "--steps", "3"]
     bench.fine(*words, "--beta1", "0", "--beta2", "0.999999", "--epsilon", "1e-30", "--out", "y")

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 
-from cases_train import TRAIN, case, digest, log_without_time, read_log, tensors, write
+from cases_train import TRAIN, bad_run, digest, in_two_parts, log_without_time, read_log
 from helpers import DEMO, check, contains, equal, has_figures, wait_until
 
 LINES = [f"the old sailor number {n} sold {n * 7 % 13} silver spoons to a stranger" for n in range(60)]
@@ -151,12 +151,7 @@ def test_flipped_bits(bench):
     bench.fine(*words, "--stop-at", "2", "--out", "run")
     for file in ("config.json", *FILES):
         shutil.copytree(bench.path("run"), bench.path(f"flipped-{file}"))
-        path = bench.path(f"flipped-{file}/checkpoint-000002/{file}")
-        with open(path, "r+b") as opened:
-            opened.seek(-10, os.SEEK_END)
-            byte = opened.read(1)[0]
-            opened.seek(-10, os.SEEK_END)
-            opened.write(bytes([byte ^ 1]))
+        bench.flip(f"flipped-{file}/checkpoint-000002/{file}", -10)
         contains(bench.expect(3, *words, "--resume", "--out", f"flipped-{file}").err, f"checkpoint-000002/{file} has changed since the run wrote it")
     state = json.loads(bench.read("run/checkpoint-000002/training.json"))
     equal(state["sha256"], {file: digest(bench, f"run/checkpoint-000002/{file}") for file in ("config.json", *FILES)})
@@ -172,9 +167,7 @@ def test_flipped_bit_of_a_pair(bench):
     words = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, "--file", text, "--sequence-tokens", "16", "--batch-sequences", "2",
              "--steps", "3", "--out", "pair"]
     bench.fine(*words, "--stop-at", "1")
-    with open(bench.path("pair/checkpoint-000001/generator/training.safetensors"), "r+b") as opened:
-        opened.seek(-1, os.SEEK_END)
-        opened.write(b"?")
+    bench.flip("pair/checkpoint-000001/generator/training.safetensors", -1)
     contains(bench.expect(3, *words, "--resume").err, "checkpoint-000001/generator/training.safetensors has changed since the run wrote it")
 
 
@@ -190,26 +183,9 @@ def test_end_names_the_weights(bench):
     check("sha256" not in bench.fine(*words, "--stop-at", "2", "--out", "cut").err, "no weights are there yet")
 
 
-def bad_run(bench):
-    """A model whose last word has weights that are no numbers, and batches in which it stands in step 3 alone."""
-    folder = case(bench, "t4-v2-conv-token-xadam")
-    model, batches = tensors(os.path.join(folder, "model.safetensors")), tensors(os.path.join(folder, "batches.safetensors"))
-    vocabulary, width = model["deberta.embeddings.word_embeddings.weight"][1]
-    ids, (_, sequences, columns) = batches["input_ids"][2], batches["input_ids"][1]
-    for at, word in enumerate(ids):
-        ids[at] = min(word, vocabulary - 2)
-    ids[2 * sequences * columns] = vocabulary - 1
-    model["deberta.embeddings.word_embeddings.weight"][2][(vocabulary - 1) * width] = float("nan")
-    os.mkdir(bench.path("bad"))
-    shutil.copy(os.path.join(folder, "config.json"), bench.path("bad"))
-    write(bench.path("bad/model.safetensors"), model)
-    write(bench.path("batches.safetensors"), batches)
-    return ["finetune", "token", "bad", *TRAIN, "--batches", "batches.safetensors", "--steps", "5", "--learning-rate", "0.001"]
-
-
 def test_not_finite_keeps_what_was_good(bench):
     """Without a word about checkpoints: the steps before the bad one are kept, and --resume --bad-steps goes on behind it."""
-    words = bad_run(bench)
+    words = bad_run(bench, 3, 5)
     bench.fine(*words, "--bad-steps", "1", "--out", "passed")
     result = bench.expect(1, *words, "--out", "stopped")
     contains(result.err, "step 3: the loss is", "stopped/checkpoint-000002 has the steps before it: --resume --bad-steps 1 passes over it")
@@ -247,8 +223,7 @@ def test_many_labels(bench):
     bench.fine("train", "mlm", "--config", "wide", "--file", "corpus.txt", "--sequence-tokens", "16", "--steps", "1", "--out", "base")
     words = ["finetune", "sequence", "base", "--examples", data, "--new-head", "--sequence-tokens", "32", "--cut", "--batch-sequences", "2", "--steps", "2", *TRAIN]
     bench.fine(*words, "--out", "whole")
-    bench.fine(*words, "--stop-at", "1", "--out", "cut")
-    bench.fine(*words, "--resume", "--out", "cut")
+    in_two_parts(bench, words, 1, "cut")
     same_run(bench, "cut", "whole")
 
 

@@ -6,16 +6,15 @@ SPDX-License-Identifier: MIT
 import json
 import os
 import re
-import resource
 import shutil
-import signal
 import struct
 import subprocess
 from unittest import SkipTest
 
-from cases_train import TEXTS, TRAIN, case, digest, read_log, tensors, write
-from helpers import DEMO, check, contains, equal, near, needs_figures, needs_speed
+from cases_train import TRAIN, case, corpus, digest, in_two_parts, narrow, read_log, tensors, write
+from helpers import DEMO, at_most, check, contains, equal, near, needs_figures, needs_speed
 
+REQUIRES = (corpus,)
 SMALL = ("--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2")
 
 
@@ -28,14 +27,10 @@ def config_of(bench, folder):
 
 
 def without(bench, name, *parts):
-    """models/demo in float32, without tensors whose names have one of the parts."""
-    if not os.path.exists(bench.path("whole")):
-        bench.write("corpus.txt", TEXTS)
-        bench.fine("train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "1", "--learning-rate", "0", "--out", "whole")
-    os.mkdir(bench.path(name))
-    for file in ("config.json", "spm.model", "tokenizer_config.json", "added_tokens.json"):
-        os.symlink(bench.path(f"whole/{file}"), bench.path(f"{name}/{file}"))
-    kept = {tensor: what for tensor, what in tensors(bench.path("whole/model.safetensors")).items() if not any(part in tensor for part in parts)}
+    """The narrow model without tensors whose names have one of the parts."""
+    whole = narrow(bench)
+    shutil.copytree(whole, bench.path(name))
+    kept = {tensor: what for tensor, what in tensors(whole / "model.safetensors").items() if not any(part in tensor for part in parts)}
     write(bench.path(f"{name}/model.safetensors"), kept)
     return name
 
@@ -46,8 +41,7 @@ def without(bench, name, *parts):
 def test_new_language_head(bench):
     """An encoder without a head gets one: with the decoder where its table of positions is there, or --head asks for it."""
     plain = without(bench, "plain", "lm_predictions", "position_embeddings")
-    result = bench.run("train", "mlm", plain, *TRAIN, *SMALL, "--steps", "2", "--out", "x")
-    assert result.code == 3 and "has no head 'mlm'" in result.err, result.describe()
+    contains(bench.expect(3, "train", "mlm", plain, *TRAIN, *SMALL, "--steps", "2", "--out", "x").err, "has no head 'mlm'")
     positions = "deberta.embeddings.position_embeddings.weight"
     for model, more, decodes in ((plain, [], False), (plain, ["--head", "mlm_emd"], True), (without(bench, "placed", "lm_predictions"), [], True)):
         out = f"{model}-{len(more)}"
@@ -60,26 +54,23 @@ def test_new_language_head(bench):
         equal(config_of(bench, out)["legacy"], False)
         contains(bench.fine("info", out).out, "mlm_emd" if decodes else "mlm")
         bench.fine("fill-mask", out, "--text", "The [MASK] sat.")
-    bench.fine("train", "mlm", plain, *TRAIN, *SMALL, "--new-head", "--steps", "8", "--learning-rate", "0.001", "--stop-at", "3", "--out", "cut")
-    bench.fine("train", "mlm", plain, *TRAIN, *SMALL, "--new-head", "--steps", "8", "--learning-rate", "0.001", "--resume", "--threads", "2", "--out", "cut")
+    in_two_parts(bench, ["train", "mlm", plain, *TRAIN, *SMALL, "--new-head", "--steps", "8", "--learning-rate", "0.001"], 3, "cut", "--threads", "2")
     equal(digest(bench, "cut/model.safetensors"), digest(bench, "plain-0/model.safetensors"))
 
 
 def test_new_head_of_replaced_tokens(bench):
     """The pair: the discriminator gets a head, the generator keeps its own, and `detect` reads what came out."""
     encoder = without(bench, "encoder", "lm_predictions", "classifier", "pooler")
-    bench.fine("train", "rtd", encoder, "--generator", DEMO, *TRAIN, *SMALL, "--new-head", "--steps", "3", "--out", "pair")
+    bench.fine("train", "rtd", encoder, "--generator", narrow(bench), *TRAIN, *SMALL, "--new-head", "--steps", "3", "--out", "pair")
     assert {"mask_predictions.dense.weight", "mask_predictions.LayerNorm.bias", "mask_predictions.classifier.bias"} <= names_of(bench, "pair/discriminator")
     assert not any("mask_predictions" in name for name in names_of(bench, "pair/generator"))
     near(read_log(bench, "pair")[0]["loss_discriminator"], 0.69, 0.2)  # log 2
     bench.fine("detect", "pair/discriminator", "--text", "The cat sat on the mat.")
 
 
-
 def test_pair_of_other_words(bench):
     """An id means the same to both: not another piece, and not one more of them."""
     words = ["train", "rtd", DEMO, "--new-head", *TRAIN, *SMALL, "--steps", "1", "--out", "x", "--generator"]
-    bench.write("corpus.txt", TEXTS)
     for name in ("renamed", "longer"):
         shutil.copytree(DEMO, bench.path(name))
     with open(bench.path("renamed/spm.model"), "rb+") as file:
@@ -96,8 +87,7 @@ def test_pair_of_other_words(bench):
 
 def test_best_of_a_pair(bench):
     """The last sentence names the step whose models are kept, and folders that are there: `best` is that of the smallest sum of both losses."""
-    bench.write("corpus.txt", TEXTS)
-    words = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, *SMALL, "--eval", "corpus.txt", "--eval-every", "2"]
+    words = ["train", "rtd", narrow(bench), "--generator", narrow(bench), "--new-head", *TRAIN, *SMALL, "--eval", "corpus.txt", "--eval-every", "2"]
     said = bench.fine(*words, "--steps", "6", "--learning-rate", "0.02", "--optimizer", "xadam", "--out", "pair").err
     losses = {line["step"]: line["eval_loss"] for line in read_log(bench, "pair") if "eval_loss" in line}
     best = min(losses, key=losses.get)
@@ -118,8 +108,7 @@ def test_labels_without_data(bench):
         head = "grad.qa_outputs.weight" if task == "qa" else "grad.classifier.weight"
         equal(got[head][1][0], int(labels))
         if wrong:
-            result = bench.run(*words, "--labels", wrong)
-            assert result.code == 3 and f"--labels: this head has {labels} output" in result.err, result.describe()
+            contains(bench.expect(3, *words, "--labels", wrong).err, f"--labels: this head has {labels} output")
 
 
 def test_question_without_label(bench):
@@ -129,12 +118,10 @@ def test_question_without_label(bench):
     words = ["finetune", "choice", folder, *TRAIN, "--one-batch", "batch.safetensors"]
     batch["labels"][2][1] = -100
     write(bench.path("batch.safetensors"), batch)
-    result = bench.run(*words)
-    assert result.code == 3 and "question 1: label -100, expected 0 to" in result.err, result.describe()
+    contains(bench.expect(3, *words).err, "question 1: label -100, expected 0 to")
     del batch["labels"]
     write(bench.path("batch.safetensors"), batch)
-    result = bench.run(*words)
-    assert result.code == 3 and "question 0: label -100" in result.err, result.describe()
+    contains(bench.expect(3, *words).err, "question 0: label -100")
 
 
 # -------------------------------------------------------------------------------------------------- texts and tensors
@@ -143,7 +130,7 @@ def test_question_without_label(bench):
 def test_lines(bench):
     """--sequences lines: every line is a sequence of its own; what does not fit is left out."""
     bench.write("corpus.txt", "The cat sat on the mat and looked at the dog.\nYes.\nSeven sailors sold their silver spoons.\n")
-    words = ["train", "mlm", DEMO, *TRAIN, "--file", "corpus.txt", "--steps", "1", "--batch-sequences", "3"]
+    words = ["train", "mlm", narrow(bench), *TRAIN, "--file", "corpus.txt", "--steps", "1", "--batch-sequences", "3"]
     for more, tokens in ((["--sequences", "lines", "--sequence-tokens", "64"], None), (["--sequences", "lines", "--sequence-tokens", "6"], 6 + 4 + 6)):
         bench.fine(*words, *more, "--out", f"out{tokens}")
         line = read_log(bench, f"out{tokens}")[0]
@@ -157,17 +144,15 @@ def test_lines(bench):
 
 def test_freeze(bench):
     """--freeze of pre-training: what stays is out of the norm and of the gradients; of a pair it may be in one model alone."""
-    bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
-    bench.fine(*words, "--freeze", "embeddings", "--freeze", "layers:0-3", "--out", "a")
-    before = tensors(bench.path(f"{without(bench, 'copy')}/model.safetensors"))
+    words = ["train", "mlm", narrow(bench), *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
+    bench.fine(*words, "--freeze", "embeddings", "--freeze", "layers:0", "--out", "a")
+    before = tensors(narrow(bench) / "model.safetensors")
     after = tensors(bench.path("a/model.safetensors"))
     changed = {name for name in after if after[name][2] != before[name][2]}
-    assert changed and not any("embeddings." in name and "rel_" not in name for name in changed) and not any("layer.3." in name for name in changed), changed
-    assert any("layer.4." in name for name in changed)
-    result = bench.run(*words, "--freeze", "nothing", "--out", "x")
-    assert result.code == 3 and "no tensor 'nothing'" in result.err, result.describe()
-    pair = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
+    assert changed and not any("embeddings." in name and "rel_" not in name for name in changed) and not any("layer.0." in name for name in changed), changed
+    assert any("layer.1." in name for name in changed)
+    contains(bench.expect(3, *words, "--freeze", "nothing", "--out", "x").err, "no tensor 'nothing'")
+    pair = ["train", "rtd", narrow(bench), "--generator", narrow(bench), "--new-head", *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
     bench.fine(*pair, "--freeze", "mask_predictions.*", "--out", "pair")
     head = tensors(bench.path("pair/discriminator/model.safetensors"))["mask_predictions.dense.bias"][2]
     assert not any(head)  # zeros at the start
@@ -178,16 +163,14 @@ def test_freeze(bench):
 
 def test_end_of_run(bench):
     """Behind the last step the folder holds what a checkpoint holds; going on from there does nothing, another recipe is refused."""
-    bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", DEMO, *TRAIN, *SMALL, "--out", "run"]
+    words = ["train", "mlm", narrow(bench), *TRAIN, *SMALL, "--out", "run"]
     bench.fine(*words, "--steps", "3")
     state = json.loads(bench.read("run/training.json"))
     equal((state["step"], state["recipe"]["steps"]), (3, 3))
     files = {name: digest(bench, f"run/{name}") for name in ("model.safetensors", "training.safetensors", "log.jsonl")}
     bench.fine(*words, "--steps", "3", "--resume")
     equal({name: digest(bench, f"run/{name}") for name in files}, files)
-    result = bench.run(*words, "--steps", "4", "--resume")
-    assert result.code == 3 and "steps 3, now 4" in result.err, result.describe()
+    contains(bench.expect(3, *words, "--steps", "4", "--resume").err, "steps 3, now 4")
 
 
 def halves(path, name):
@@ -201,8 +184,7 @@ def halves(path, name):
 
 def test_half_precision(bench):
     """--save-dtype f16 rounds as Python's struct does; the configuration says what the file holds, and a checkpoint stays float32."""
-    bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "3", "--learning-rate", "0.001", "--checkpoint-every", "2"]
+    words = ["train", "mlm", narrow(bench), *TRAIN, *SMALL, "--steps", "3", "--learning-rate", "0.001", "--checkpoint-every", "2"]
     bench.fine(*words, "--out", "whole")
     bench.fine(*words, "--save-dtype", "f16", "--out", "half")
     exact = tensors(bench.path("whole/model.safetensors"))
@@ -219,16 +201,11 @@ def test_full_disk(bench):
     """A file that may not grow any more: one sentence, exit 4, and the last checkpoint is whole."""
     if "GCOV_PREFIX" in os.environ:
         raise SkipTest("the files with counts may not grow either")
-    bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "4"]
+    words = ["train", "mlm", narrow(bench), *TRAIN, *SMALL, "--steps", "4"]
     bench.fine(*words, "--out", "run", "--stop-at", "2")
     for out, bytes_, more in (("run", 1 << 20, ["--resume"]), ("other", 1 << 20, ["--checkpoint-every", "1"]), ("third", 100, [])):
-        def limit(bytes_=bytes_):
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, bytes_))
-        process = bench.start(*words, "--out", out, *more, preexec_fn=limit, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, restore_signals=False)
-        said = process.communicate(timeout=120)[1].strip().split("\n")
-        assert process.returncode == 4 and "File too large" in said[-1], (process.returncode, said)
+        said = bench.expect(4, *words, "--out", out, *more, preexec_fn=at_most("FSIZE", bytes_)).err
+        contains(said.strip().split("\n")[-1], "File too large")
         assert not os.path.exists(bench.path(f"{out}/model.safetensors"))
     bench.fine("info", "run/checkpoint-000002")
     bench.fine(*words, "--out", "run", "--resume")
@@ -243,7 +220,7 @@ def test_not_finite(bench):
     model = without(bench, "bad")
     path = bench.path("bad/model.safetensors")
     contents = tensors(path)
-    contents["deberta.encoder.layer.2.output.dense.weight"][2][5] = float("inf")
+    contents["deberta.encoder.layer.1.output.dense.weight"][2][5] = float("inf")
     write(path, contents)
     result = bench.run("train", "mlm", model, *TRAIN, *SMALL, "--steps", "3", "--out", "x")
     lines = [line for line in result.err.split("\n") if "step 1: the loss is" in line]
@@ -259,8 +236,7 @@ def test_not_finite(bench):
 def test_report(bench):
     """`report` shows the log beside the model, or the one it is given; a damaged one ends it with the line's number."""
     needs_figures(bench)
-    bench.write("corpus.txt", TEXTS)
-    bench.fine("train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "3", "--out", "run")
+    bench.fine("train", "mlm", narrow(bench), *TRAIN, *SMALL, "--steps", "3", "--out", "run")
     words = ["report", "--ids", "1,5,2", "--skip", "latency,verify,receptive-field", "-q"]
     os.mkdir(bench.path("alone"))
     os.rename(bench.path("run/log.jsonl"), bench.path("alone/log.jsonl"))
@@ -274,8 +250,7 @@ def test_report(bench):
         equal(any(file["name"] == "training.png" and file["bytes"] > 1000 for file in about["files"]), drawn, (model, more))
         equal("deberta train plot" in bench.read(f"{out}/commands.sh"), drawn, (model, more))
     bench.write("bad.jsonl", "no log\n")
-    result = bench.run(*words[:1], "beside", *words[1:], "--training-log", "bad.jsonl", "-o", "bad")
-    assert result.code == 3 and "bad.jsonl, line 1" in result.err, result.describe()
+    contains(bench.expect(3, *words[:1], "beside", *words[1:], "--training-log", "bad.jsonl", "-o", "bad").err, "bad.jsonl, line 1")
 
 
 def test_damaged_log(bench):
@@ -311,8 +286,7 @@ def test_marks_of_editors(bench):
     """A byte order mark and Windows line ends are no text: of what pieces are learned from, and of what a model is trained on."""
     lines = [f"the old sailor number {n} sold {n * 7 % 13} silver spoons" for n in range(40)]
     bench.write("plain.txt", "\n".join(lines) + "\n")
-    with open(bench.path("marked.txt"), "wb") as file:
-        file.write(b"\xef\xbb\xbf" + "".join(line + "\r\n" for line in lines).encode())
+    bench.write("marked.txt", b"\xef\xbb\xbf" + "".join(line + "\r\n" for line in lines).encode())
     for name in ("plain", "marked"):
         bench.fine("train", "tokenizer", "--file", f"{name}.txt", "--vocabulary", "40", "--depth", "1", "--width", "32", "--head-count", "2", "--out", f"new-{name}")
         bench.fine("train", "mlm", "--config", "new-plain", "--file", f"{name}.txt", "--sequence-tokens", "16", "--steps", "2", "--out", name)
@@ -387,18 +361,15 @@ def test_discriminator_recipe(bench):
 
 def test_drop(bench):
     """--drop: tensors that the trained model does not have; no bit of the others moves."""
-    bench.write("corpus.txt", TEXTS)
     words = ["train", "rtd", DEMO, "--new-head", "--generator", DEMO, *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
     dropped = ["--drop", "lm_predictions*", "--drop", "embeddings.position_embeddings.*", "--drop", "pooler.*"]
     bench.fine(*words, "--out", "all")
-    bench.fine(*words, *dropped, "--out", "less", "--stop-at", "1")
-    bench.fine(*words, *dropped, "--out", "less", "--resume")
+    in_two_parts(bench, [*words, *dropped], 1, "less")
     whole, less = (tensors(bench.path(f"{out}/discriminator/model.safetensors")) for out in ("all", "less"))
     gone = {name for name in whole if "lm_predictions" in name or "position_embeddings" in name or "pooler" in name}
     assert gone and set(less) == set(whole) - gone, set(whole) - set(less)
     assert all(less[name][2] == whole[name][2] for name in less)
-    result = bench.run(*words, "--drop", "nothing*", "--out", "x")
-    assert result.code == 3 and "no tensor 'nothing*' that could be left out" in result.err, result.describe()
+    contains(bench.expect(3, *words, "--drop", "nothing*", "--out", "x").err, "no tensor 'nothing*' that could be left out")
     for option in ("drop", "freeze"):
         result = bench.run(*words, f"--{option}", b"\xff*", "--out", "x")
         assert result.code in (2, 3) and f"{option}[0] is no text in UTF-8" in result.err, result.describe()

@@ -2,7 +2,6 @@
 
 SPDX-License-Identifier: MIT
 """
-import csv
 import json
 import os
 import random
@@ -26,8 +25,7 @@ def draw_lines(draw, parts, count, between, lines=120):
 
 
 def write_lines(bench, name, lines):
-    with open(bench.path(name), "w", encoding="utf-8") as file:
-        file.write("".join(line + "\n" for line in lines))
+    bench.write(name, "".join(line + "\n" for line in lines))
     return name
 
 
@@ -39,8 +37,7 @@ def new_model(bench, folder, corpus, vocabulary):
 def shares_of(bench, model, corpus, *more):
     """Labelled tokens of all, of each step."""
     bench.fine("train", "mlm", "--config", model, "--file", corpus, "--steps", "3", "--batch-sequences", "32", "--max-ngram", "3", "-t", "1", *more, "-o", "run-" + model)
-    with open(bench.path(f"run-{model}/log.jsonl"), encoding="utf-8") as file:
-        steps = [json.loads(line) for line in file]
+    steps = bench.objects(f"run-{model}/log.jsonl")
     return [step["labelled"] / step["tokens"] for step in steps]
 
 
@@ -77,8 +74,7 @@ def test_nul_in_a_corpus(bench):
         for command in (("train", "tokenizer", "--file", corpus, "--vocabulary", "24", "--depth", "1", "--width", "16", "--head-count", "1"),
                         ("train", "mlm", "--config", clean, "--file", corpus, "--steps", "1", "--sequence-tokens", "16"),
                         ("train", "mlm", "--config", clean, "--file", "clean.txt", "--eval", corpus, "--steps", "1", "--sequence-tokens", "16")):
-            result = bench.expect(3, *command, "-o", "none")
-            contains(result.err, f"nul.txt, line {place + 1}: holds a NUL byte", "tr -d")
+            contains(bench.expect(3, *command, "-o", "none").err, f"nul.txt, line {place + 1}: holds a NUL byte", "tr -d")
             check(not os.path.exists(bench.path("none/model.safetensors")), "a model was left")
 
 
@@ -97,8 +93,7 @@ def test_nul_in_labels(bench):
 def figure_rows(bench, model, text, *more):
     """Names of the rows that a figure's numbers have, in order; what was said."""
     said = bench.fine("attention", model, "--text", text, "--layers", "0", "--heads", "0", "--width-mm", "60", *more, "-o", "f.svg", "--numbers", "f.csv").err
-    with open(bench.path("f.csv"), encoding="utf-8") as file:
-        return list(dict.fromkeys((row["query"], row["query_label"]) for row in csv.DictReader(file))), said
+    return list(dict.fromkeys((row["query"], row["query_label"]) for row in bench.table("f.csv"))), said
 
 
 def tokens_of(bench, model, text):

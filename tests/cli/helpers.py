@@ -11,6 +11,7 @@ import math
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -42,6 +43,20 @@ def near(found, expected, bound, what=""):
 def contains(text, *words):
     missing = [word for word in words if word not in text]
     assert not missing, f"{missing} not in: {text}"
+
+
+def softmax(row):
+    top = max(row)
+    powers = [math.exp(value - top) for value in row]
+    return [power / sum(powers) for power in powers]
+
+
+def quantile(values, part):
+    """Between two of the sorted values along a straight line."""
+    values = sorted(values)
+    at = part * (len(values) - 1)
+    low = int(at)
+    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
 
 
 def check_message(result, code, words):
@@ -83,6 +98,11 @@ def needs_figures(bench):
 
 
 # --------------------------------------------------------------------------------------------------------- processes
+
+
+def at_most(what, amount):
+    """For preexec_fn: the process has no more of what a RLIMIT_ bounds, "FSIZE" as on a disk that is full, "DATA" as where memory is."""
+    return lambda: resource.setrlimit(getattr(resource, "RLIMIT_" + what), (amount, amount))
 
 
 def children_of(pid):

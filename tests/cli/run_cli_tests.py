@@ -14,6 +14,7 @@ Every test runs in a process and a working folder of its own. helpers.py has wha
 """
 import argparse
 import concurrent.futures
+import csv
 import fcntl
 import glob
 import importlib
@@ -68,9 +69,9 @@ class Bench:
     def start(self, *arguments, env=None, **kwargs):
         return subprocess.Popen(self.command(arguments), cwd=self.folder, env=self.environment(env), **kwargs)
 
-    def run(self, *arguments, stdin=b"", env=None, timeout=120, stdout=subprocess.PIPE):
+    def run(self, *arguments, stdin=b"", env=None, timeout=120, stdout=subprocess.PIPE, **kwargs):
         done = subprocess.run(self.command(arguments), cwd=self.folder, input=stdin, stdout=stdout, stderr=subprocess.PIPE,
-                              env=self.environment(env), timeout=timeout)
+                              env=self.environment(env), timeout=timeout, **kwargs)
         shown = " ".join(["deberta"] + [repr(str(a)) if not str(a) or " " in str(a) else str(a) for a in arguments])
         return Result(shown, done.returncode, done.stdout or b"", done.stderr)
 
@@ -95,9 +96,38 @@ class Bench:
             file.write(content if isinstance(content, bytes) else content.encode())
         return self.path(name)
 
+    def append(self, name, content):
+        with open(self.path(name), "ab") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+
+    def flip(self, name, *places):
+        """Changes one bit of the bytes there, counted from the end where they are negative; the file stays the same one."""
+        content = bytearray(self.bytes(name))
+        for at in places:
+            content[at] ^= 1
+        self.write(name, bytes(content))
+
     def read(self, name):
         with open(self.path(name), encoding="utf-8") as file:
             return file.read()
+
+    def bytes(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def load(self, name):
+        """What a JSON file holds."""
+        return json.loads(self.read(name))
+
+    def objects(self, name):
+        """What a file of JSON holds, an object a line."""
+        with open(self.path(name), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def table(self, name):
+        """The rows of a CSV file, as dictionaries."""
+        with open(self.path(name), encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
 
     def files(self):
         return sorted(os.listdir(self.folder))

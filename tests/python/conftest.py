@@ -55,3 +55,9 @@ def read_safetensors(path):
             begin, end = entry["data_offsets"]
             found[name] = np.frombuffer(data[8 + size + begin:8 + size + end], kinds[entry["dtype"]]).reshape(entry["shape"])
     return found
+
+
+def refuses(kind, words, call, /, *arguments, **options):
+    """The call raises such an error, which says these words (a regular expression)."""
+    with pytest.raises(kind, match=words):
+        call(*arguments, **options)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import deberta_c
-from conftest import DEMO, ROOT, resident_kib
+from conftest import DEMO, ROOT, refuses, resident_kib
 
 sys.path.insert(0, str(ROOT / "tools"))
 from rivals import python_costs  # noqa: E402
@@ -241,8 +241,7 @@ def test_what_is_refused(tmp_path):
                (lambda: deberta_c.accelerate(torch.nn.Linear(2, 2)), "holds no DebertaModel"), (lambda: deberta_c.accelerate("text"), "holds no DebertaModel"),
                (lambda: deberta_c.accelerate(made("DebertaV2Model", V2(**V3)), threads=-1), "threads: expected a number from 0 to 1024, found -1")]
     for call, words in refused:
-        with pytest.raises(deberta_c.Error, match=words):
-            call()
+        refuses(deberta_c.Error, words, call)
         model.eval()
         with torch.no_grad():
             model(**given)
@@ -251,11 +250,9 @@ def test_what_is_refused(tmp_path):
         deberta_c.accelerate(made("DebertaV2Model", V2(**V3)).to("meta"))
     other = made("DebertaV2Model", V2(**V3))
     del other.encoder.layer[0].output.dense.weight
-    with pytest.raises(deberta_c.FormatError, match="'encoder.layer.0.output.dense.weight' is missing"):
-        deberta_c.accelerate(other)
+    refuses(deberta_c.FormatError, "'encoder.layer.0.output.dense.weight' is missing", deberta_c.accelerate, other)
     model.resize_token_embeddings(210)
-    with pytest.raises(deberta_c.Error, match="word embeddings are others"):
-        model(**given)
+    refuses(deberta_c.Error, "word embeddings are others", model, **given)
 
 
 def test_threads_wait_or_have_a_session():
@@ -292,8 +289,7 @@ def test_threads_wait_or_have_a_session():
                 assert torch.is_tensor(value), value
                 assert torch.equal(value, alone[k]) or (meanwhile() is not None and torch.equal(value, plain[k]))
     for wrong in (0, "2", True):
-        with pytest.raises(deberta_c.ArgumentError, match="sessions: expected a number from 1"):
-            deberta_c.accelerate(model, sessions=wrong)
+        refuses(deberta_c.ArgumentError, "sessions: expected a number from 1", deberta_c.accelerate, model, sessions=wrong)
 
 
 def test_gradients():
@@ -306,8 +302,7 @@ def test_gradients():
     head, other = (torch.autograd.grad(one(**given, labels=labels).loss, [one.classifier.weight])[0] for one in (model, plain))
     assert (head - other).abs().max() < 1e-5
     for through in (out.loss, out.hidden_states[0].sum(), out.attentions[1].sum()):
-        with pytest.raises(deberta_c.UnsupportedError, match="no gradient flows"):
-            through.backward()
+        refuses(deberta_c.UnsupportedError, "no gradient flows", through.backward)
     model.zero_grad()
     changed = model.deberta(**given).last_hidden_state
     changed[:, 0] = 0  # as before
@@ -346,8 +341,7 @@ def test_train_changes_nothing():
     model = deberta_c.accelerate(made("DebertaV2ForSequenceClassification", V2(**V3)))
     outer = deberta_c.accelerate(torch.nn.Sequential(torch.nn.Dropout(), made("DebertaV2ForSequenceClassification", V2(**V3)))).eval()
     for one in (model, model.deberta, outer):
-        with pytest.raises(deberta_c.UnsupportedError, match="does not train"):
-            one.train()
+        refuses(deberta_c.UnsupportedError, "does not train", one.train)
         assert not any(module.training for module in one.modules() if module is not model.deberta.encoder)
         with torch.no_grad():
             model(**padded(2, 8, 200, 4))
@@ -362,22 +356,19 @@ def test_numbers_that_would_be_cut():
                          ({"input_ids": ids[:, :0]}, "there is no token"), ({"input_ids": ids.tolist()}, "a list, expected integers"),
                          ({"input_ids": ids.to("meta")}, "on meta, expected .* on the CPU"), ({"input_ids": ids, "token_type_ids": ids * 0.5}, "token_type_ids is torch.float32"),
                          ({"input_ids": ids, "position_ids": ids * 0.5}, "expected integers"), ({"input_ids": ids, "attention_mask": [[1] * 8] * 2}, "has shape")):
-        with pytest.raises(deberta_c.Error, match=words):
-            model(**wrong)
+        refuses(deberta_c.Error, words, model, **wrong)
 
 
 def test_options_of_a_second_accelerate():
     model = deberta_c.accelerate(made("DebertaV2Model", V2(**V3)))
-    with pytest.raises(deberta_c.UnsupportedError, match="accelerated already, with precision='float32', not 'int8'"):
-        deberta_c.accelerate(model, precision="int8")
+    refuses(deberta_c.UnsupportedError, "accelerated already, with precision='float32', not 'int8'", deberta_c.accelerate, model, precision="int8")
     both = torch.nn.ModuleList([made("DebertaV2Model", V2(**V3)), made("DebertaV2Model", V2(**V3))])
     both[1].encoder = both[0].encoder
     with pytest.raises(deberta_c.Error):
         deberta_c.accelerate(both)
     assert not hasattr(both[0].encoder, "accelerated"), "all of them, or none"
     deberta_c.accelerate(both[0])
-    with pytest.raises(deberta_c.UnsupportedError, match="restore.. that one first"):
-        deberta_c.accelerate(both[1])
+    refuses(deberta_c.UnsupportedError, "restore.. that one first", deberta_c.accelerate, both[1])
 
 
 def test_memory():
@@ -404,8 +395,7 @@ def test_low_precision(precision):
     deberta_c.restore(model)
     with torch.no_grad():
         assert torch.equal(model(**given).logits, before.logits)
-    with pytest.raises(deberta_c.ArgumentError, match="precision: expected 'float32', 'int16' or 'int8', found 'int4'"):
-        deberta_c.accelerate(model, precision="int4")
+    refuses(deberta_c.ArgumentError, "precision: expected 'float32', 'int16' or 'int8', found 'int4'", deberta_c.accelerate, model, precision="int4")
 
 
 def test_no_leak():

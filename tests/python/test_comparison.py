@@ -9,7 +9,7 @@ import pytest
 import deberta_c
 from deberta_c import comparison
 from deberta_c.__main__ import main
-from conftest import DEMO
+from conftest import DEMO, refuses
 from test_accelerate import V2, V3, made, torch, transformers
 
 TEXTS = ["Call me Ishmael.", "a new store opened beside the mall", "The old sailor told the boys a story about the sea."]
@@ -75,17 +75,14 @@ def test_what_is_refused(model, tokenizer):
                         (lambda: deberta_c.compare(made("DebertaV2Model", V2(**{**V3, "vocab_size": 6000, "position_biased_input": True, "max_position_embeddings": 4})),
                                                    TEXTS, **whole), "too long"),
                         (lambda: deberta_c.compare(model.train(), TEXTS, **whole), "training mode")):
-        with pytest.raises(deberta_c.Error, match=words):
-            call()
+        refuses(deberta_c.Error, words, call)
         model.eval()
         assert "forward" not in vars(model.deberta) and not hasattr(model.deberta.encoder, "accelerated")
     handle = model.deberta.encoder.layer[0].register_forward_hook(lambda *_: None)
-    with pytest.raises(deberta_c.UnsupportedError, match="forward hook"):
-        deberta_c.compare(model, TEXTS, **whole)
+    refuses(deberta_c.UnsupportedError, "forward hook", deberta_c.compare, model, TEXTS, **whole)
     handle.remove()
     deberta_c.accelerate(model)
-    with pytest.raises(deberta_c.UnsupportedError, match="accelerated already"):
-        deberta_c.compare(model, TEXTS, **whole)
+    refuses(deberta_c.UnsupportedError, "accelerated already", deberta_c.compare, model, TEXTS, **whole)
 
 
 def test_command(tmp_path, capsys):
@@ -107,14 +104,14 @@ def test_command(tmp_path, capsys):
         assert sentence in printed.err and not printed.out
 
 
-def test_command_without_a_task(tmp_path):
+def test_command_without_a_task(tmp_path, capsys):
     """The class that the config names, or the encoder with a note where transformers cannot open it."""
     (tmp_path / "texts").write_text(TEXTS[0] + "\n")
-    done = subprocess.run([sys.executable, "-m", "deberta_c", "compare", DEMO, "--rounds", "1", "--file", str(tmp_path / "texts"), "--precision", "float32", "--dtype", "float32", "--json"],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    about = json.loads(done.stdout)["about"]
-    assert about["dtype"] == "float32" and (about["model"] == "DebertaV2ForMaskedLM" or "the encoder alone is compared" in done.stderr)
+    words = ["compare", DEMO, "--rounds", "1", "--file", str(tmp_path / "texts"), "--precision", "float32", "--dtype", "float32", "--json"]
+    assert main(words) == 0
+    printed = capsys.readouterr()
+    about = json.loads(printed.out)["about"]
+    assert about["dtype"] == "float32" and (about["model"] == "DebertaV2ForMaskedLM" or "the encoder alone is compared" in printed.err)
 
 
 def test_a_result_that_is_no_number_is_a_difference(model, tokenizer):
@@ -183,8 +180,7 @@ def test_pairs_in_every_form(model, tokenizer):
     zero = transformers.pipeline("zero-shot-classification", model=model, tokenizer=tokenizer, device="cpu")
     for holder, texts, words in ((zero, pairs, "a pair of texts for a pipeline of zero-shot-classification.*call="), (judge, [{"text": "a", "pair": "b"}], "dictionaries of text and text_pair, found text, pair"),
                                  (judge, [["a", "b"]], "a pair is a tuple"), (judge, ("a", "b"), "a list of texts, found tuple"), (judge, [{"text": "a", "text_pair": 3}], "found str, int")):
-        with pytest.raises(deberta_c.ArgumentError, match=words):
-            deberta_c.compare(holder, texts, **asked)
+        refuses(deberta_c.ArgumentError, words, deberta_c.compare, holder, texts, **asked)
     given = []
     deberta_c.compare(judge, [{"text": "a", "text_pair": "b"}], call=lambda one: given.append(one) or judge(one), **asked)
     assert given[0] == {"text": "a", "text_pair": "b"}, "what was given, as it was given"

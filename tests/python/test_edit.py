@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import deberta_c
-from conftest import DEMO
+from conftest import DEMO, refuses
 
 TEXTS = ["a new store opened beside the mall", "Call me Ishmael.", "It was the best of times", "Zoë"]
 MADE_UP = "synthetic:v2-xlarge,layers=3,hidden=64,heads=2,intermediate=64,vocab=97,buckets=16,distance=40"
@@ -123,18 +123,15 @@ def test_position_ids():
     ({"position_ids": [[1]]}, "position_ids are for ids")])
 def test_wrong_use(demo, given, words):
     plain = demo.encode(TEXTS[0])
-    with pytest.raises(deberta_c.ArgumentError, match=words):
-        demo.encode(TEXTS[0], **given)
+    refuses(deberta_c.ArgumentError, words, demo.encode, TEXTS[0], **given)
     assert not same(plain, demo.encode(TEXTS[0]))
 
 
 def test_refused_by_name(demo):
-    with pytest.raises(deberta_c.UnsupportedError, match="no head 'qa'"):
-        demo.encode(TEXTS[0], logits="qa")
+    refuses(deberta_c.UnsupportedError, "no head 'qa'", demo.encode, TEXTS[0], logits="qa")
     with deberta_c.Model("synthetic:v3-base,layers=1,hidden=48,heads=2,vocab=97,terms=none") as model:
         info = model.info
-        with pytest.raises(deberta_c.UnsupportedError, match="has no c2p"):
-            model.encode([1, 2], row_bias=np.zeros((1, 2, info["relative_rows"])))
+        refuses(deberta_c.UnsupportedError, "has no c2p", model.encode, [1, 2], row_bias=np.zeros((1, 2, info["relative_rows"])))
 
 
 def test_an_edit_that_fails(demo):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deberta_c
-from conftest import DEMO
+from conftest import DEMO, refuses
 
 TEXT = "a new store"
 ONE = {"layers": 2, "heads": 0, "threads": 1}
@@ -29,11 +29,9 @@ def test_save_writes_what_the_name_says(figure, tmp_path):
         figure.save(tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(BEGINS[name[1:].lower()]), name
     for name in ("a.gif", "a.eps", "a", "a.svg.txt"):
-        with pytest.raises(deberta_c.ArgumentError, match="expected a name that ends in .svg, .pdf or .png"):
-            figure.save(tmp_path / name)
+        refuses(deberta_c.ArgumentError, "expected a name that ends in .svg, .pdf or .png", figure.save, tmp_path / name)
         assert not (tmp_path / name).exists()
-    with pytest.raises(deberta_c.SystemRefusedError, match="cannot be written"):
-        figure.save(tmp_path / "nowhere" / "a.svg")
+    refuses(deberta_c.SystemRefusedError, "cannot be written", figure.save, tmp_path / "nowhere" / "a.svg")
 
 
 def test_notebooks_get_a_png(figure):
@@ -46,10 +44,8 @@ def test_out(figure, tmp_path):
     made = deberta_c.attention_figure(DEMO, TEXT, out=[tmp_path / "a.pdf", str(tmp_path / "a.png")], numbers=tmp_path / "n.csv", latex=tmp_path / "a.tex", **ONE)
     assert all((tmp_path / f"a{suffix}").read_bytes().startswith(BEGINS[suffix]) for suffix in (".pdf", ".png")) and made.svg == figure.svg
     assert (tmp_path / "n.csv").exists() and re.search(r"includegraphics.*\{.*a\}|includegraphics.*a\.pdf", (tmp_path / "a.tex").read_text())
-    with pytest.raises(deberta_c.ArgumentError, match="latex: .* give out="):
-        deberta_c.attention_figure(DEMO, TEXT, latex=tmp_path / "b.tex", **ONE)
-    with pytest.raises(deberta_c.ArgumentError, match="ends in .svg, .pdf or .png"):
-        deberta_c.attention_figure(DEMO, TEXT, out=tmp_path / "a.gif", **ONE)
+    refuses(deberta_c.ArgumentError, "latex: .* give out=", deberta_c.attention_figure, DEMO, TEXT, latex=tmp_path / "b.tex", **ONE)
+    refuses(deberta_c.ArgumentError, "ends in .svg, .pdf or .png", deberta_c.attention_figure, DEMO, TEXT, out=tmp_path / "a.gif", **ONE)
 
 
 def test_inputs_are_never_replaced(tmp_path):
@@ -61,18 +57,14 @@ def test_inputs_are_never_replaced(tmp_path):
     kept = {path: path.read_bytes() for path in (model / "picture.svg", model / "config.json")}
     figure = deberta_c.attention_figure(model, TEXT, **ONE)
     for path in (model / "picture.svg", tmp_path / "link.pdf"):
-        with pytest.raises(deberta_c.ArgumentError, match="which is read: it would be replaced"):
-            figure.save(path)
-        with pytest.raises(deberta_c.ArgumentError, match="would be replaced"):
-            deberta_c.attention_figure(model, TEXT, out=path, **ONE)
-    with pytest.raises(deberta_c.ArgumentError, match="would be replaced"):
-        deberta_c.attention_figure(model, TEXT, numbers=model / "config.json", **ONE)
+        refuses(deberta_c.ArgumentError, "which is read: it would be replaced", figure.save, path)
+        refuses(deberta_c.ArgumentError, "would be replaced", deberta_c.attention_figure, model, TEXT, out=path, **ONE)
+    refuses(deberta_c.ArgumentError, "would be replaced", deberta_c.attention_figure, model, TEXT, numbers=model / "config.json", **ONE)
     assert {path: path.read_bytes() for path in kept} == kept
     figure.save(model / "another.svg")
     (model / "config.json").write_bytes(kept[model / "config.json"].replace(b'"num_hidden_layers": 5', b'"num_hidden_layers": 3'))
     assert kept[model / "config.json"] != (model / "config.json").read_bytes()
-    with pytest.raises(deberta_c.UnsupportedError, match="has changed since the figure was made"):
-        figure.save(tmp_path / "late.pdf")
+    refuses(deberta_c.UnsupportedError, "has changed since the figure was made", figure.save, tmp_path / "late.pdf")
 
 
 def test_a_tuple_is_a_pair():
@@ -88,8 +80,7 @@ def test_a_tuple_is_a_pair():
     ("a", {"heads": {0}}, "heads: expected a number, a word or a list of these, found set"), ("a", {"title": ["a, b", "c"]}, "title: expected a number"), ("a", {"layers": [[1], [2]]}, "layers: expected"),
     ("a", {"title": b"x"}, "title: .* found bytes")])
 def test_what_is_no_figure(text, options, words):
-    with pytest.raises(deberta_c.ArgumentError, match=words):
-        deberta_c.attention_figure(DEMO, text, **{**ONE, **options})
+    refuses(deberta_c.ArgumentError, words, deberta_c.attention_figure, DEMO, text, **{**ONE, **options})
 
 
 def test_kinds_of_several_texts():

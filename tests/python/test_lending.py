@@ -6,6 +6,7 @@ import time
 import pytest
 
 import deberta_c
+from conftest import refuses
 from test_accelerate import SMALL, V1, V2, V3, made, padded, torch
 
 from deberta_c import _as_built, _lending  # noqa: E402
@@ -48,12 +49,10 @@ def test_loaded_weights_are_refused_before_anything_is_copied(kind, strict):
     with torch.no_grad():
         found = model(**given)
     for load in (lambda: model.load_state_dict(state, strict=strict), lambda: torch.nn.Sequential(model).load_state_dict({f"0.{k}": v for k, v in state.items()}, strict=strict)):
-        with pytest.raises(deberta_c.UnsupportedError, match="takes no weights"):
-            load()
+        refuses(deberta_c.UnsupportedError, "takes no weights", load)
         assert same(before, model)
     base = model if kind == "base" else model.model if kind == "head first" else model.deberta
-    with pytest.raises(deberta_c.UnsupportedError, match="takes no weights"):
-        base.encoder.load_state_dict({}, strict=strict)
+    refuses(deberta_c.UnsupportedError, "takes no weights", base.encoder.load_state_dict, {}, strict=strict)
     with torch.no_grad():
         again = model(**given)
     assert torch.equal(*(out if torch.is_tensor(out) else out[0] for out in (found, again)))
@@ -71,11 +70,9 @@ def test_a_refused_move_changes_nothing():
     deberta_c.accelerate(outer)  # what holds more is guarded as well
     for one in (model, outer):
         for move in (one.half, one.double, lambda: one.to("meta"), lambda: one.to(torch.bfloat16)):
-            with pytest.raises(deberta_c.UnsupportedError, match="stays torch.float32 on the CPU"):
-                move()
+            refuses(deberta_c.UnsupportedError, "stays torch.float32 on the CPU", move)
         assert {p.dtype for p in outer.parameters()} == {torch.float32} and {p.device.type for p in outer.parameters()} == {"cpu"}
-        with pytest.raises(deberta_c.UnsupportedError, match="does not train"):
-            one.train()
+        refuses(deberta_c.UnsupportedError, "does not train", one.train)
     with torch.no_grad():
         assert model.to("cpu").float()(**given).isfinite().all()
     deberta_c.restore(outer)
@@ -157,8 +154,7 @@ def test_a_call_under_way_comes_to_its_end(monkeypatch):
     deberta_c.restore(model)
     monkeypatch.setattr(_lending, "PATIENCE_S", 0)
     monkeypatch.setattr(_lending, "_in_pytorch", lambda *_: True)
-    with pytest.raises(deberta_c.UnsupportedError, match="in another thread .* accelerate the model before it is first called"):
-        deberta_c.accelerate(model)
+    refuses(deberta_c.UnsupportedError, "in another thread .* accelerate the model before it is first called", deberta_c.accelerate, model)
     assert "forward" not in vars(model.deberta) and not hasattr(model.deberta.encoder, "accelerated")
 
 

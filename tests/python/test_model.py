@@ -16,7 +16,8 @@ import pytest
 
 import deberta_c
 from deberta_c import _program
-from conftest import DEMO, GOLDEN, ROOT, program_json, read_safetensors, resident_kib
+from conftest import DEMO, GOLDEN, ROOT, program_json, read_safetensors, refuses, resident_kib
+from helpers import make_model
 
 sys.path.insert(0, str(ROOT / "tools"))
 from rivals import python_costs  # noqa: E402
@@ -77,8 +78,7 @@ def test_precision(precision, demo, tmp_path):
     exact = demo.encode(TEXTS[0])["hidden_states.5"]
     error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
     assert 0 < error < {"int16": 5e-4, "int8": 5e-2}[precision]
-    with pytest.raises(deberta_c.Error, match="precision: expected 'float32', 'int16' or 'int8', found 'int4'"):
-        deberta_c.Model(DEMO, precision="int4")
+    refuses(deberta_c.Error, "precision: expected 'float32', 'int16' or 'int8', found 'int4'", deberta_c.Model, DEMO, precision="int4")
 
 
 def test_batches_are_the_same_bits(demo):
@@ -147,54 +147,22 @@ def test_tasks_are_the_program_s(demo):
     assert demo.labels[7] == "Moby-Dick"
 
 
-def widened(case, folder):
-    """A golden model whose word table has as many rows as the demo's vocabulary has tokens."""
-    import struct
-
-    tensors = {k: v for k, v in read_safetensors(GOLDEN / case / "model.safetensors").items()}
-    config = json.loads((GOLDEN / case / "config.json").read_text())
-    name = next(k for k in tensors if k.endswith("word_embeddings.weight"))
-    tensors[name] = np.resize(tensors[name], (6000, tensors[name].shape[1]))
-    config["vocab_size"] = 6000
-    if case == "30-v3-token":
-        labels = tensors["classifier.weight"].shape[0]
-        names = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "S-ORG", "E-PER", "MISC"]
-        config["id2label"] = {str(k): names[k % len(names)] for k in range(labels)}
-        config["label2id"] = {v: int(k) for k, v in config["id2label"].items()}
-    header, data = {}, b""
-    for key, value in tensors.items():
-        if key.startswith(("cls.", "lm_predictions.")):
-            continue
-        raw = np.ascontiguousarray(value, np.float32).tobytes()
-        header[key] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    folder.mkdir()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
-    (folder / "config.json").write_text(json.dumps(config))
-    for file in ("spm.model", "tokenizer_config.json", "added_tokens.json"):
-        (folder / file).write_bytes((ROOT / "models" / "demo" / file).read_bytes())
-    return str(folder)
-
-
 def test_tag_answer_detect_are_the_program_s(tmp_path):
     texts = ["Ada Lovelace, of London, met Zoë Babbage's friends (in Turin) twice.", "a new store"]
     words = [w for t in texts for w in ("--text", t)]
-    folder = widened("30-v3-token", tmp_path / "tag")
+    folder = str(make_model(tmp_path / "tag", "30", "spm-unigram", 3001, ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]))
     with deberta_c.Model(folder) as model:
         for grouping in ("first", "simple"):
             found = model.tag(texts, grouping=grouping)
             assert close(found, answers_of("tag", folder, *words, "--grouping", grouping)) and found[0]["entities"]
-    folder = widened("36-v3-rtd", tmp_path / "detect")
+    folder = str(make_model(tmp_path / "detect", "36", "spm-unigram", 3001))
     with deberta_c.Model(folder) as model:
         assert close(model.detect(texts), answers_of("detect", folder, *words))
-    folder = widened("31-v3-qa", tmp_path / "answer")
+    folder = str(make_model(tmp_path / "answer", "31", "spm-unigram", 3001))
     with deberta_c.Model(folder) as model:
         (expected,) = answers_of("answer", folder, "--question", texts[1], "--context", texts[0])
         assert close(model.answer(texts[1], texts[0]), expected)
-        with pytest.raises(deberta_c.ArgumentError, match="the context holds no tokens"):
-            model.answer("who?", "")
+        refuses(deberta_c.ArgumentError, "the context holds no tokens", model.answer, "who?", "")
         for option in ("top", "max_answer"):  # a negative count would be a huge one, behind the end of what is filled
             with pytest.raises(deberta_c.ArgumentError, match=f"{option}: expected a number from 0 to {MOST}, found -1"):
                 model.answer(texts[1], texts[0], **{option: -1})
@@ -226,10 +194,8 @@ def test_program_rows_and_figures():
         assert model.receptive_field()["schema"] == "deberta-receptive-field/1"
     with deberta_c.Model(DEMO, reference="microsoft") as model:  # the rule that the model was opened with, not the config's
         assert [model.receptive_field(**given)["config"]["reference"] for given in ({}, {"reference": "hf"})] == ["microsoft", "hf"]
-    with pytest.raises(deberta_c.ArgumentError, match="unknown option"):
-        deberta_c.bench(DEMO, nonsense=1)
-    with pytest.raises(deberta_c.Error, match="nowhere"):
-        deberta_c.bench("nowhere")
+    refuses(deberta_c.ArgumentError, "unknown option", deberta_c.bench, DEMO, nonsense=1)
+    refuses(deberta_c.Error, "nowhere", deberta_c.bench, "nowhere")
 
 
 def test_program_figure_of_an_open_model(demo):
@@ -251,8 +217,7 @@ def test_program_figure_of_an_open_model(demo):
     with deberta_c.Model(DEMO, layers=2) as model:
         (row,) = deberta_c.bench(model, tokens=4, reps=1, no_peak=True)
         assert row["layers"] == 2
-        with pytest.raises(deberta_c.UnsupportedError, match="opened with its first layers only"):
-            svg(model)
+        refuses(deberta_c.UnsupportedError, "opened with its first layers only", svg, model)
 
 
 def test_program_figure_of_the_manual(tmp_path, monkeypatch):
@@ -289,8 +254,7 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong, words", WRONG)
 def test_wrong_inputs(demo, wrong, words):
-    with pytest.raises(deberta_c.Error, match=words):
-        demo.encode(wrong)
+    refuses(deberta_c.Error, words, demo.encode, wrong)
     assert demo.encode("still works")["hidden_states.5"].shape[2] == 192
 
 
@@ -305,8 +269,7 @@ def test_wrong_options(demo):
                            ({"components": [(0, "x")]}, r"components: .* found \[\(0, 'x'\)\]"),
                            ({"attention": "some"}, "attention: .* found 'some'"),
                            ({"attention": 3}, "attention: .* found 3"), ({"token_types": [0]}, "expected as many as ids"), ({"mask": np.ones((1, 9), np.uint8)}, "the mask")):
-        with pytest.raises(deberta_c.ArgumentError, match=words):
-            demo.encode([1, 2, 3], **options)
+        refuses(deberta_c.ArgumentError, words, demo.encode, [1, 2, 3], **options)
     for call, words in ((lambda: demo.tag("a"), "has no head 'token' .*finetune token --new-head.* it has mlm, mlm_emd, sequence"),
                         (lambda: demo.encode("a", max_tokens=-1), f"max_tokens: expected a number from 0 to {MOST}, found -1"),
                         (lambda: demo.fill_mask("nothing"), "there is no"),
@@ -314,8 +277,7 @@ def test_wrong_options(demo):
                         (lambda: demo.fill_mask("a [MASK]", top=2.5), "top: .* found 2.5"), (lambda: deberta_c.Model(DEMO, isa=3), "'3'"),
                         (lambda: demo.detokenize([[1]]), "2 dimensions"), (lambda: demo.detokenize("abc"), "0 dimensions"),
                         (lambda: demo.detokenize([99999]), "99999"), (lambda: demo.tokenize(b"a"), "found bytes")):
-        with pytest.raises(deberta_c.Error, match=words):
-            call()
+        refuses(deberta_c.Error, words, call)
     for path, options, kind in (("nowhere", {}, deberta_c.FileError), (DEMO, {"isa": "sse9"}, ValueError), (DEMO, {"memory_limit": 1000}, MemoryError),
                                 (DEMO, {"layers": 99}, ValueError), (DEMO, {"threads": 4096}, ValueError), ("synthetic:v9", {}, ValueError)):
         with pytest.raises(kind) as refused:
@@ -331,8 +293,7 @@ def test_no_copies(demo, capfd):
         for call in (pickle.dumps, copy.deepcopy, copy.copy):
             if call is copy.copy and isinstance(thing, dict):
                 continue
-            with pytest.raises(deberta_c.UnsupportedError, match=r"neither copied nor pickled: share\(\) makes one"):
-                call(thing)
+            refuses(deberta_c.UnsupportedError, r"neither copied nor pickled: share\(\) makes one", call, thing)
     gc.collect()
     assert "Exception ignored" not in "".join(capfd.readouterr())
     assert demo.encode("a")["hidden_states.5"].shape == demo.share().encode("a")["hidden_states.5"].shape
@@ -344,15 +305,12 @@ def test_wrong_numbers(demo):
     """Numbers that are no counts are refused before the library takes them as huge ones."""
     for most in (-1, deberta_c._abi.MOST_THREADS + 1, "many", float("inf")):
         for call in (lambda: deberta_c.Model(DEMO, threads=most), lambda: demo.share(threads=most)):
-            with pytest.raises(deberta_c.ArgumentError, match=re.escape(f"threads: expected a number from 0 to 1024, found {most!r}")):
-                call()
+            refuses(deberta_c.ArgumentError, re.escape(f"threads: expected a number from 0 to 1024, found {most!r}"), call)
     for call in (lambda: deberta_c.Model(DEMO, layers=1 << 70), lambda: demo.encode("a", max_tokens=1 << 64), lambda: deberta_c.Model(DEMO, threads=True),
                  lambda: demo.encode(["a", "b"], batch_tokens=1 << 63), lambda: deberta_c.Model(DEMO, memory_limit=1 << 64)):
-        with pytest.raises(deberta_c.ArgumentError, match="expected a number from 0 to "):  # ctypes would keep the low 64 bits
-            call()
+        refuses(deberta_c.ArgumentError, "expected a number from 0 to ", call)
     for name in ("layers", "memory_limit"):
-        with pytest.raises(deberta_c.ArgumentError, match=f"{name}: expected a number from 0 to {MOST}, found -1"):
-            deberta_c.Model(DEMO, **{name: -1})
+        refuses(deberta_c.ArgumentError, f"{name}: expected a number from 0 to {MOST}, found -1", deberta_c.Model, DEMO, **{name: -1})
     header = (ROOT / "core" / "base" / "topology.h").read_text()
     assert f"TOPOLOGY_MAX_WORKERS = {deberta_c._abi.MOST_THREADS} " in header
 
@@ -367,8 +325,7 @@ def test_texts_that_c_would_cut_off(demo):
                         (lambda: deberta_c.bench("a\0b"), "model: expected a text without NUL"),
                         (lambda: deberta_c.attention_figure(demo, "a\0b"), "cannot be run: embedded null byte"),
                         (lambda: deberta_c.attention_figure(demo, "a\ud800"), "cannot be run: .*surrogates not allowed")):
-        with pytest.raises(deberta_c.Error, match=words):
-            call()
+        refuses(deberta_c.Error, words, call)
     with deberta_c.Model(os.fsencode(DEMO)) as model:
         assert model.path == DEMO and model.encode("a")["hidden_states.5"].shape[2] == 192
     assert demo.tokenize("a\0b").tokens == ["[CLS]", "\u2581a", "\0", "b", "[SEP]"], "texts to encode may hold it"
@@ -376,11 +333,9 @@ def test_texts_that_c_would_cut_off(demo):
 
 def test_options_that_would_be_ignored(demo):
     for inputs, options in (("a", {"mask": [1, 1, 1]}), (["a"], {"token_types": [[0, 0, 0]]}), ([1, 2, 3], {"max_tokens": 2})):
-        with pytest.raises(deberta_c.ArgumentError, match="max_tokens is for texts; token_types, mask and position_ids are for ids"):
-            demo.encode(inputs, **options)
+        refuses(deberta_c.ArgumentError, "max_tokens is for texts; token_types, mask and position_ids are for ids", demo.encode, inputs, **options)
     for option in ("precision", "reference"):
-        with pytest.raises(deberta_c.ArgumentError, match=f"{option}: expected .* found array"):
-            deberta_c.Model(DEMO, **{option: np.array(["int8", "hf"])})
+        refuses(deberta_c.ArgumentError, f"{option}: expected .* found array", deberta_c.Model, DEMO, **{option: np.array(["int8", "hf"])})
 
 
 def test_errors_are_named_as_they_are_imported():
@@ -391,10 +346,8 @@ def test_errors_are_named_as_they_are_imported():
 def test_made_up_model_reads_no_texts():
     with deberta_c.Model("synthetic:v3-small,layers=2,vocab=1000") as model:
         for call in (lambda: model.encode("a"), lambda: model.tokenize("a"), lambda: model.detokenize([1])):
-            with pytest.raises(deberta_c.ArgumentError, match="a made-up model has no tokenizer, so it cannot read texts: give ids"):
-                call()
-        with pytest.raises(deberta_c.UnsupportedError, match="has no head 'sequence'.*no head at all"):
-            model.classify("a")
+            refuses(deberta_c.ArgumentError, "a made-up model has no tokenizer, so it cannot read texts: give ids", call)
+        refuses(deberta_c.UnsupportedError, "has no head 'sequence'.*no head at all", model.classify, "a")
 
 
 def test_accelerate_without_torch(monkeypatch):
@@ -412,8 +365,7 @@ def test_program_names_the_same_download():
     assert "hf download an-organisation/a-model " in str(refused.value)
     assert done.stderr.splitlines()[0] == f"deberta info: {refused.value}"
     for path in (f"{ROOT}/nowhere", "./nowhere", "nowhere", "nowhere/at/all", "an-organisation/"):
-        with pytest.raises(deberta_c.FileError, match="config.json|no such folder in /"):
-            deberta_c.Model(path)
+        refuses(deberta_c.FileError, "config.json|no such folder in /", deberta_c.Model, path)
 
 
 @pytest.mark.parametrize("call", [
@@ -425,8 +377,7 @@ def test_closed_model(call):
     model = deberta_c.Model(DEMO, threads=1)
     other = model.share(threads=1)
     model.close()
-    with pytest.raises(deberta_c.ArgumentError, match="the model is closed"):
-        call(model)
+    refuses(deberta_c.ArgumentError, "the model is closed", call, model)
     assert other.encode("a")["hidden_states.5"].shape[2] == 192
     model.close()
     assert model.receptive_field()["layers"], "what the program says needs the path alone"
@@ -466,8 +417,7 @@ def test_one_session_two_threads():
     thread.start()
     running.wait()
     time.sleep(0.02)
-    with pytest.raises(deberta_c.ArgumentError, match="the session is at work"):
-        model.encode([1, 2])
+    refuses(deberta_c.ArgumentError, "the session is at work", model.encode, [1, 2])
     assert np.array_equal(other.encode(long)["hidden_states.6"], (thread.join(), results[0])[1])
 
 
@@ -563,8 +513,7 @@ def test_what_no_utf8_and_no_mask_has(demo):
     for call, words in ((lambda: demo.encode("a\ud800b"), r"half of a surrogate pair, U\+D800 at character 1"), (lambda: demo.fill_mask("[MASK] \udfff"), "U\\+DFFF"),
                         (lambda: demo.encode([5, 6, 7], mask=[1, 2, 1]), r"the mask: found 2, expected 0 \(a hole\) or 1"),
                         (lambda: demo.encode(np.array([5, 6], object)), "an array of dtype object")):
-        with pytest.raises(deberta_c.ArgumentError, match=words):
-            call()
+        refuses(deberta_c.ArgumentError, words, call)
     assert demo.encode(np.array([[5, 6], [7]], object))["hidden_states.5"][1].shape[0] == 1
 
 

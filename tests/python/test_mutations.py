@@ -4,6 +4,7 @@ Every mutation meets head classes that a seed draws (DEBERTA_TEST_SEED; it is pr
 results without a word is what must not happen."""
 import contextlib
 import copy
+import functools
 import os
 import random
 import sys
@@ -12,36 +13,35 @@ import warnings
 import pytest
 
 import deberta_c
+from conftest import refuses
 from test_accelerate import HEADS, SMALL, V1, V2, V2_PLAIN, V3, made, padded, torch, transformers
 
 SEED = int(os.environ.get("DEBERTA_TEST_SEED", 1))
 prune = pytest.importorskip("torch.nn.utils.prune")
-EQUAL, REFUSED = "equal", "refused"
+nn, hooks = torch.nn, torch.nn.modules.module
+EQUAL = None
 BAR = 1e-5
-BEFORE, AFTER = [], []  # (function, what is expected)
 
 
-def before(expected, **details):
-    """A mutation of the model that is then accelerated: function(model, base, rng)."""
-    return lambda function: BEFORE.append((function, expected, details)) or function
+class Undo(contextlib.ExitStack):
+    def __call__(self, place, name, value):
+        self.callback(setattr, place, name, getattr(place, name))
+        setattr(place, name, value)
 
 
-def after(expected, **details):
-    """A mutation of the accelerated model. It may give back the call that stands for model(**given)."""
-    return lambda function: AFTER.append((function, expected, details)) or function
+class Place:
+    """What a mutation changes: the model, its base, some layer of it, the owner of some linear layer (`dense`); undo(place, name, value) for
+    what is not the model's own, held: the encoder's parameters, which somebody still has."""
 
+    def __init__(self, model, seed, undo):
+        self.model, self.base, self.rng, self.undo = model, getattr(model, "deberta", model), random.Random(seed), undo
+        self.held = list(self.base.encoder.parameters())
 
-def layer(base, rng):
-    return rng.choice(list(base.encoder.layer))
+    def layer(self):
+        return self.rng.choice(list(self.base.encoder.layer))
 
-
-def linear(base, rng):
-    """A linear layer somewhere in the encoder: whose it is, its name, itself."""
-    parent = rng.choice([layer(base, rng).output, layer(base, rng).intermediate, layer(base, rng).attention.output])
-    return parent, "dense", parent.dense
-
-
-# ------------------------------------------------------------------------------------------------- other modules, refused
+    def owner(self):
+        return self.rng.choice([self.layer().output, self.layer().intermediate, self.layer().attention.output])
 
 
 class LoRA(torch.nn.Linear):
@@ -73,485 +73,245 @@ class Doubled(torch.nn.LayerNorm):
         return 2 * super().forward(x)
 
 
-@before(REFUSED, match="merge")
-def lora_of_a_subclass(model, base, rng):
-    parent, name, inner = linear(base, rng)
-    setattr(parent, name, LoRA(inner))
+def put(place, **values):
+    """Attributes of a module, as an assignment."""
+    for name, value in values.items():
+        setattr(place, name, value)
 
 
-@before(REFUSED, match="Adapter")
-def adapter_around_a_linear_layer(model, base, rng):
-    parent, name, inner = linear(base, rng)
-    setattr(parent, name, Adapter(inner))
+def wrap(place, name, around):
+    """A method of an instance or a class, or a function of a module, inside another."""
+    own = getattr(place, name)
+    return lambda *arguments, **options: around(own, *arguments, **options)
 
 
-@before(REFUSED, match="is no module")
-def adapter_beside_a_layer(model, base, rng):
-    layer(base, rng).output.adapter = torch.nn.Linear(2, 2)
+def passed_on(own, *arguments, **options):
+    return own(*arguments, **options)
 
 
-@before(REFUSED, match="merge_and_unload")
-def unmerged_peft(model, base, rng):
-    peft = pytest.importorskip("peft")
-    peft.inject_adapter_in_model(peft.LoraConfig(target_modules=["dense"], init_lora_weights=False), base)
+def quietly(function, *arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        function(*arguments, **options)
 
 
-@before(EQUAL)
-def merged_peft(model, base, rng):
-    peft = pytest.importorskip("peft")
+def change_epsilon(norm):
+    setattr(norm, "eps" if hasattr(norm, "eps") else "variance_epsilon", 0.5)
+
+
+def peft_or_skip():
+    return pytest.importorskip("peft")
+
+
+def merged_peft(at):
+    peft = peft_or_skip()
     torch.manual_seed(3)
-    wrapped = peft.get_peft_model(base, peft.LoraConfig(target_modules=["intermediate.dense"], init_lora_weights=False)).eval()
-    assert wrapped.merge_and_unload() is base
+    wrapped = peft.get_peft_model(at.base, peft.LoraConfig(target_modules=["intermediate.dense"], init_lora_weights=False)).eval()
+    assert wrapped.merge_and_unload() is at.base
 
 
-@before(REFUSED, match="derived")
-def subclass_with_its_own_forward(model, base, rng):
-    kind = type(base)
+def subclass_with_its_own_forward(at):
+    kind = type(at.base)
 
     class Mine(kind):
         def forward(self, *arguments, **options):
             out = kind.forward(self, *arguments, **options)
             out.last_hidden_state = 2 * out.last_hidden_state
             return out
-    base.__class__ = Mine
+    at.base.__class__ = Mine
 
 
-@before(REFUSED, match="Doubled")
-def another_layer_norm(model, base, rng):
-    inner = layer(base, rng).output.LayerNorm
-    layer(base, rng).output.LayerNorm = Doubled(inner.weight.shape)
-
-
-@before(REFUSED, match="expected transformers.activations|expected torch.nn")
-def another_activation(model, base, rng):
-    layer(base, rng).intermediate.intermediate_act_fn = torch.nn.Tanh()
-
-
-@before(REFUSED, match="quant")
-def quantized(model, base, rng):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.ao.quantization.quantize_dynamic(base.encoder, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
-
-
-@before(REFUSED, match="remove_parametrizations")
-def parametrized(model, base, rng):
-    torch.nn.utils.parametrizations.weight_norm(linear(base, rng)[2])
-
-
-@before(REFUSED, match="pre-hook|no parameter")
-def pruned(model, base, rng):
-    prune.l1_unstructured(linear(base, rng)[2], "weight", 0.5)
-
-
-@before(EQUAL)
-def pruned_for_good(model, base, rng):
-    inner = linear(base, rng)[2]
+def pruned_for_good(at):
+    inner = at.owner().dense
     prune.l1_unstructured(inner, "weight", 0.5)
     prune.remove(inner, "weight")
 
 
-@before(REFUSED, match="pre-hook|no parameter")
-def weight_norm_by_hook(model, base, rng):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.nn.utils.weight_norm(linear(base, rng)[2])
+def hooks_of_the_base_and_of_the_model(at):
+    at.model.register_forward_hook(lambda module, given, out: out)
+    at.base.register_forward_pre_hook(lambda *_: None)
+    at.base.register_forward_hook(lambda module, given, out: type(out)({name: 2 * value if torch.is_tensor(value) else value for name, value in out.items()}))
 
 
-@before(REFUSED, match="pre-hook|no parameter")
-def spectral_norm_by_hook(model, base, rng):
-    torch.nn.utils.spectral_norm(linear(base, rng)[2])
+def a_layer_less_in_the_config_too(at):
+    del at.base.encoder.layer[at.rng.randrange(2)]
+    at.base.config.num_hidden_layers = 1
 
 
-# ---------------------------------------------------------------------------------------------- hooks, methods, functions
-
-
-@before(REFUSED, match="forward hook")
-def hook_that_scales(model, base, rng):
-    layer(base, rng).register_forward_hook(lambda module, given, out: (out[0] * 0.5, *out[1:]))
-
-
-@before(REFUSED, match="forward hook")
-def hook_that_reads(model, base, rng):
-    rng.choice([*base.encoder.modules(), *base.embeddings.modules()]).register_forward_hook(lambda *_: None)
-
-
-@before(REFUSED, match="forward pre-hook")
-def hook_before(model, base, rng):
-    layer(base, rng).register_forward_pre_hook(lambda module, given: (given[0] * 2, *given[1:]))
-
-
-@before(REFUSED, match="backward hook")
-def hook_of_gradients(model, base, rng):
-    layer(base, rng).register_full_backward_hook(lambda *_: None)
-
-
-@before(REFUSED, match="method of its own")
-def own_forward_of_an_instance(model, base, rng):
-    inner = linear(base, rng)[2]
-    inner.forward = lambda x: 2 * type(inner).forward(inner, x)
-
-
-@before(REFUSED, match="method of its own")
-def own_helper_of_an_instance(model, base, rng):
-    own = base.encoder.get_rel_embedding
-    base.encoder.get_rel_embedding = lambda: own()
-
-
-@before(REFUSED, match="method of its own")
-def own_forward_of_the_base(model, base, rng):
-    own = base.forward
-    base.forward = lambda *arguments, **options: own(*arguments, **options)
-
-
-@before(REFUSED, match="replaced by a function of")
-def method_of_a_class(model, base, rng, undo):
-    kind = type(layer(base, rng).output)
-    own = kind.forward
-    undo(kind, "forward", lambda self, x, y: 2 * own(self, x, y))
-
-
-@before(REFUSED, match="replaced by a function of")
-def function_of_the_module(model, base, rng, undo):
-    home = sys.modules[type(base).__module__]
-    own = home.build_relative_position
-    undo(home, "build_relative_position", lambda *arguments, **options: -own(*arguments, **options))
-
-
-@before(REFUSED, match="hidden states in PyTorch")
-def method_replaced_by_one_of_torch(model, base, rng, undo):
-    """Nothing but the probe sees it."""
-    undo(type(layer(base, rng).intermediate), "forward", torch.nn.Sequential().forward.__func__.__get__(torch.nn.Sequential(torch.nn.Linear(48, 80))))
-
-
-@before(REFUSED, match="hook of all modules")
-def hook_of_all_modules(model, base, rng, undo):
-    handle = torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
-    undo.callback(handle.remove)
-
-
-@before(EQUAL)
-def hooks_of_the_base_and_of_the_model(model, base, rng):
-    model.register_forward_hook(lambda module, given, out: out)
-    base.register_forward_pre_hook(lambda *_: None)
-    base.register_forward_hook(lambda module, given, out: type(out)({name: 2 * value if torch.is_tensor(value) else value for name, value in out.items()}))
-
-
-# ---------------------------------------------------------------------------------------------------- constants, config
-
-
-@before(REFUSED, match="eps")
-def epsilon(model, base, rng):
-    norm = rng.choice([layer(base, rng).output.LayerNorm, base.embeddings.LayerNorm])
-    setattr(norm, "eps" if hasattr(norm, "eps") else "variance_epsilon", 0.5)
-
-
-@before(REFUSED, match="num_attention_heads")
-def heads_of_one_layer(model, base, rng):
-    attention = layer(base, rng).attention.self
-    attention.num_attention_heads, attention.attention_head_size = 1, attention.all_head_size
-
-
-@before(REFUSED, match="pos_att_type")
-def terms_of_one_layer(model, base, rng):
-    layer(base, rng).attention.self.pos_att_type = ["c2p"]
-
-
-@before(REFUSED, match="max_relative_positions|position_buckets")
-def distances_of_the_encoder(model, base, rng):
-    base.encoder.max_relative_positions = base.encoder.position_buckets = 3
-
-
-@before(REFUSED, match="max_norm")
-def embedding_that_normalizes(model, base, rng):
-    base.embeddings.word_embeddings.max_norm = 0.1
-
-
-@before(REFUSED, match="intermediate_act_fn")
-def config_says_another_activation(model, base, rng):
-    base.config.hidden_act = "relu"
-
-
-@before(REFUSED, match="eps")
-def config_says_another_epsilon(model, base, rng):
-    base.config.layer_norm_eps = 0.5
-
-
-@before(REFUSED, match="is no module|missing|expected")
-def config_says_fewer_layers(model, base, rng):
-    base.config.num_hidden_layers = 1
-
-
-@before(REFUSED, match="is no module")
-def another_layer(model, base, rng):
-    base.encoder.layer.append(copy.deepcopy(base.encoder.layer[0]))
-
-
-@before(REFUSED, match="missing")
-def a_layer_less(model, base, rng):
-    del base.encoder.layer[1]
-
-
-@before(EQUAL)
-def a_layer_less_in_the_config_too(model, base, rng):
-    del base.encoder.layer[rng.randrange(2)]
-    base.config.num_hidden_layers = 1
-
-
-@before(EQUAL)
-def layers_in_another_order(model, base, rng):
-    base.encoder.layer = torch.nn.ModuleList(reversed(base.encoder.layer))
-
-
-@before(EQUAL)
-def one_layer_twice(model, base, rng):
-    base.encoder.layer[1] = base.encoder.layer[0]
-
-
-@before(REFUSED, match="z_steps")
-def last_layer_twice(model, base, rng):
-    base.z_steps = 2
-
-
-@before(REFUSED, match="no parameter")
-def another_parameter(model, base, rng):
-    layer(base, rng).output.gate = torch.nn.Parameter(torch.ones(3))
-
-
-@before(REFUSED, match="no buffer")
-def another_buffer(model, base, rng):
-    layer(base, rng).output.register_buffer("scale", torch.ones(3))
-
-
-@before(REFUSED, match="was changed")
-def other_numbers_of_positions(model, base, rng):
-    base.embeddings.position_ids = base.embeddings.position_ids.flip(1)
-
-
-@before(REFUSED, match="training mode")
-def dropout_that_stays_on(model, base, rng):
-    rng.choice([one for one in base.modules() if isinstance(one, torch.nn.Dropout)]).train()
-
-
-# ------------------------------------------------------------------------------------------------------ weights, casts
-
-
-@before(EQUAL)
-def nothing(model, base, rng):
-    pass
-
-
-@before(EQUAL)
-def dropout_taken_out(model, base, rng):
-    for module in list(base.modules()):
+def dropout_taken_out(at):
+    for module in list(at.base.modules()):
         for name, child in module.named_children():
-            if isinstance(child, torch.nn.Dropout):
-                setattr(module, name, torch.nn.Identity().eval())
+            if isinstance(child, nn.Dropout):
+                setattr(module, name, nn.Identity().eval())
 
 
-@before(EQUAL)
-def weights_edited(model, base, rng):
+def weights_edited(at):
     with torch.no_grad():
-        linear(base, rng)[2].weight.mul_(1.5)
-        base.embeddings.LayerNorm.weight.add_(0.1)
+        at.owner().dense.weight.mul_(1.5)
+        at.base.embeddings.LayerNorm.weight.add_(0.1)
 
 
-@before(EQUAL)
-def weights_in_other_places(model, base, rng):
-    inner = linear(base, rng)[2]
+def weights_in_other_places(at):
+    inner = at.owner().dense
     inner.weight.data = inner.weight.data.t().contiguous().t()
-    whole = torch.cat([one.data.flatten() for one in base.embeddings.LayerNorm.parameters()])
-    for one, part in zip(base.embeddings.LayerNorm.parameters(), whole.chunk(2)):
+    whole = torch.cat([one.data.flatten() for one in at.base.embeddings.LayerNorm.parameters()])
+    for one, part in zip(at.base.embeddings.LayerNorm.parameters(), whole.chunk(2)):
         one.data = part
 
 
-@before(EQUAL)
-def resized(model, base, rng):
+def resized(at):
     torch.manual_seed(4)
-    model.resize_token_embeddings(210)
+    at.model.resize_token_embeddings(210)
 
 
-@before(EQUAL)
-def frozen(model, base, rng):
-    model.requires_grad_(False)
+def of_another_kind(at, convert):
+    """The weight of a linear layer as another kind of tensor."""
+    inner = at.owner().dense
+    inner.weight = nn.Parameter(weight := convert(inner.weight.detach()), requires_grad=weight.is_floating_point())
 
 
-@before(EQUAL)
-def in_shared_memory(model, base, rng):
-    model.share_memory()
+def shared_with_the_head(at):
+    at.model.own = nn.Linear(2, 2)
+    at.model.own.bias = at.layer().output.dense.bias
 
 
-@before(EQUAL)
-def wide(model, base, rng):
-    model.double()
+def compiled_layer_and_a_note(at):
+    at.base.encoder.layer[0].note = "mine"
+    at.base.encoder.layer[0].output.compile(backend="eager")
 
 
-@before(REFUSED, match="on meta")
-def on_meta(model, base, rng):
-    linear(base, rng)[2].to("meta")
+HOOK = "pre-hook|no parameter"
+REPLACED = "replaced by a function of"
+# What is done to a model that is then accelerated: a name, what the refusal says or EQUAL, and how.
+BEFORE = [
+    # ---- other modules
+    ("lora_of_a_subclass", "merge", lambda at: put(owner := at.owner(), dense=LoRA(owner.dense))),
+    ("adapter_around_a_linear_layer", "Adapter", lambda at: put(owner := at.owner(), dense=Adapter(owner.dense))),
+    ("adapter_beside_a_layer", "is no module", lambda at: put(at.layer().output, adapter=nn.Linear(2, 2))),
+    ("unmerged_peft", "merge_and_unload", lambda at: peft_or_skip().inject_adapter_in_model(
+        peft_or_skip().LoraConfig(target_modules=["dense"], init_lora_weights=False), at.base)),
+    ("merged_peft", EQUAL, merged_peft),
+    ("subclass_with_its_own_forward", "derived", subclass_with_its_own_forward),
+    ("another_layer_norm", "Doubled", lambda at: put(at.layer().output, LayerNorm=Doubled([48]))),
+    ("another_activation", "expected transformers.activations|expected torch.nn",
+     lambda at: put(at.layer().intermediate, intermediate_act_fn=nn.Tanh())),
+    ("quantized", "quant", lambda at: quietly(torch.ao.quantization.quantize_dynamic, at.base.encoder, {nn.Linear}, dtype=torch.qint8, inplace=True)),
+    ("parametrized", "remove_parametrizations", lambda at: nn.utils.parametrizations.weight_norm(at.owner().dense)),
+    ("pruned", HOOK, lambda at: prune.l1_unstructured(at.owner().dense, "weight", 0.5)),
+    ("pruned_for_good", EQUAL, pruned_for_good),
+    ("weight_norm_by_hook", HOOK, lambda at: quietly(nn.utils.weight_norm, at.owner().dense)),
+    ("spectral_norm_by_hook", HOOK, lambda at: nn.utils.spectral_norm(at.owner().dense)),
+    # ---- hooks, methods, functions
+    ("hook_that_scales", "forward hook", lambda at: at.layer().register_forward_hook(lambda module, given, out: (out[0] * 0.5, *out[1:]))),
+    ("hook_that_reads", "forward hook",
+     lambda at: at.rng.choice([*at.base.encoder.modules(), *at.base.embeddings.modules()]).register_forward_hook(lambda *_: None)),
+    ("hook_before", "forward pre-hook", lambda at: at.layer().register_forward_pre_hook(lambda module, given: (given[0] * 2, *given[1:]))),
+    ("hook_of_gradients", "backward hook", lambda at: at.layer().register_full_backward_hook(lambda *_: None)),
+    ("own_forward_of_an_instance", "method of its own",
+     lambda at: put(inner := at.owner().dense, forward=wrap(inner, "forward", lambda own, x: 2 * own(x)))),
+    ("own_helper_of_an_instance", "method of its own",
+     lambda at: put(at.base.encoder, get_rel_embedding=wrap(at.base.encoder, "get_rel_embedding", passed_on))),
+    ("own_forward_of_the_base", "method of its own", lambda at: put(at.base, forward=wrap(at.base, "forward", passed_on))),
+    ("method_of_a_class", REPLACED,
+     lambda at: at.undo(kind := type(at.layer().output), "forward", wrap(kind, "forward", lambda own, *given: 2 * own(*given)))),
+    ("function_of_the_module", REPLACED, lambda at: at.undo(home := sys.modules[type(at.base).__module__], "build_relative_position",
+                                                            wrap(home, "build_relative_position", lambda own, *given, **more: -own(*given, **more)))),
+    # Nothing but the probe sees it.
+    ("method_replaced_by_one_of_torch", "hidden states in PyTorch", lambda at: at.undo(
+        type(at.layer().intermediate), "forward", nn.Sequential().forward.__func__.__get__(nn.Sequential(nn.Linear(48, 80))))),
+    ("hook_of_all_modules", "hook of all modules", lambda at: at.undo.callback(hooks.register_module_forward_hook(lambda *_: None).remove)),
+    ("hooks_of_the_base_and_of_the_model", EQUAL, hooks_of_the_base_and_of_the_model),
+    # ---- constants, config
+    ("epsilon", "eps", lambda at: change_epsilon(at.rng.choice([at.layer().output.LayerNorm, at.base.embeddings.LayerNorm]))),
+    ("heads_of_one_layer", "num_attention_heads", lambda at: put(at.layer().attention.self, num_attention_heads=1, attention_head_size=48)),
+    ("terms_of_one_layer", "pos_att_type", lambda at: put(at.layer().attention.self, pos_att_type=["c2p"])),
+    ("distances_of_the_encoder", "max_relative_positions|position_buckets",
+     lambda at: put(at.base.encoder, max_relative_positions=3, position_buckets=3)),
+    ("embedding_that_normalizes", "max_norm", lambda at: put(at.base.embeddings.word_embeddings, max_norm=0.1)),
+    ("config_says_another_activation", "intermediate_act_fn", lambda at: put(at.base.config, hidden_act="relu")),
+    ("config_says_another_epsilon", "eps", lambda at: put(at.base.config, layer_norm_eps=0.5)),
+    ("config_says_fewer_layers", "is no module|missing|expected", lambda at: put(at.base.config, num_hidden_layers=1)),
+    ("another_layer", "is no module", lambda at: at.base.encoder.layer.append(copy.deepcopy(at.base.encoder.layer[0]))),
+    ("a_layer_less", "missing", lambda at: at.base.encoder.layer.pop(1)),
+    ("a_layer_less_in_the_config_too", EQUAL, a_layer_less_in_the_config_too),
+    ("layers_in_another_order", EQUAL, lambda at: put(at.base.encoder, layer=nn.ModuleList(reversed(at.base.encoder.layer)))),
+    ("one_layer_twice", EQUAL, lambda at: at.base.encoder.layer.__setitem__(1, at.base.encoder.layer[0])),
+    ("last_layer_twice", "z_steps", lambda at: put(at.base, z_steps=2)),
+    ("another_parameter", "no parameter", lambda at: put(at.layer().output, gate=nn.Parameter(torch.ones(3)))),
+    ("another_buffer", "no buffer", lambda at: at.layer().output.register_buffer("scale", torch.ones(3))),
+    ("other_numbers_of_positions", "was changed", lambda at: put(at.base.embeddings, position_ids=at.base.embeddings.position_ids.flip(1))),
+    ("dropout_that_stays_on", "training mode", lambda at: at.rng.choice([one for one in at.base.modules() if isinstance(one, nn.Dropout)]).train()),
+    # ---- weights, casts
+    ("nothing", EQUAL, lambda at: None),
+    ("dropout_taken_out", EQUAL, dropout_taken_out),
+    ("weights_edited", EQUAL, weights_edited),
+    ("weights_in_other_places", EQUAL, weights_in_other_places),
+    ("resized", EQUAL, resized),
+    ("frozen", EQUAL, lambda at: at.model.requires_grad_(False)),
+    ("in_shared_memory", EQUAL, lambda at: at.model.share_memory()),
+    ("wide", EQUAL, lambda at: at.model.double()),
+    ("on_meta", "on meta", lambda at: at.owner().dense.to("meta")),
+    ("sparse", "sparse", lambda at: of_another_kind(at, torch.Tensor.to_sparse_csr)),
+    ("of_integers", "integer|int8|expected", lambda at: of_another_kind(at, lambda weight: (weight * 10).to(torch.int8))),
+    ("shared_with_the_head", "beside the encoder|is no module of", shared_with_the_head),
+    ("compiled_layer_and_a_note", EQUAL, compiled_layer_and_a_note),
+]
 
 
-@before(REFUSED, match="sparse")
-def sparse(model, base, rng):
-    inner = linear(base, rng)[2]
-    inner.weight = torch.nn.Parameter(inner.weight.detach().to_sparse_csr())
+def moved_to_where_it_is(at):
+    at.model.to("cpu")
+    at.model.requires_grad_(False)
+    at.model.eval()
 
 
-@before(REFUSED, match="integer|int8|expected")
-def of_integers(model, base, rng):
-    inner = linear(base, rng)[2]
-    inner.weight = torch.nn.Parameter((inner.weight.detach() * 10).to(torch.int8), requires_grad=False)
-
-
-@before(REFUSED, match="beside the encoder|is no module of")
-def shared_with_the_head(model, base, rng):
-    model.own = torch.nn.Linear(2, 2)
-    model.own.bias = layer(base, rng).output.dense.bias
-
-
-@before(EQUAL)
-def compiled_layer_and_a_note(model, base, rng):
-    base.encoder.layer[0].note = "mine"
-    base.encoder.layer[0].output.compile(backend="eager")
-
-
-# ------------------------------------------------------------------------------------------------ what comes afterwards
-
-
-@after(EQUAL)
-def moved_to_where_it_is(model, base, rng):
-    model.to("cpu")
-    model.requires_grad_(False)
-    model.eval()
-
-
-@after(EQUAL)
-def words_edited(model, base, rng):
+def edited(change, tensor, *arguments):
+    """A tensor is changed in place where no gradient is recorded."""
     with torch.no_grad():
-        base.embeddings.word_embeddings.weight.mul_(1.25)
+        change(tensor, *arguments)
 
 
-@after(EQUAL)
-def called_with_its_own_parameters(model, base, rng):
-    return lambda **given: torch.func.functional_call(model, dict(model.named_parameters()), (), given)
-
-
-@after(EQUAL)
-def compiled(model, base, rng):
-    return torch.compile(model, backend="eager")
-
-
-@after(EQUAL)
-def forward_wrapped(model, base, rng):
-    own = base.forward
-    base.forward = lambda *arguments, **options: own(*arguments, **options)
-
-
-@after(REFUSED, match="stays torch.float32")
-def narrowed(model, base, rng):
-    model.half()
-
-
-@after(REFUSED, match="forward hook")
-def hook_of_the_words(model, base, rng):
-    base.embeddings.word_embeddings.register_forward_hook(lambda module, given, out: out * 2)
-
-
-@after(REFUSED, match="other values")
-def norm_edited(model, base, rng):
-    base.embeddings.LayerNorm.weight.data.mul_(2)
-
-
-@after(REFUSED, match="are others")
-def epsilon_afterwards(model, base, rng):
-    norm = base.embeddings.LayerNorm
-    setattr(norm, "eps" if hasattr(norm, "eps") else "variance_epsilon", 0.5)
-
-
-@after(REFUSED, match="are others")
-def another_norm(model, base, rng):
-    base.embeddings.LayerNorm = copy.deepcopy(base.embeddings.LayerNorm)
-
-
-@after(REFUSED, match="are others")
-def own_forward_of_the_embeddings(model, base, rng):
-    base.embeddings.forward = lambda **given: None
-
-
-@after(REFUSED, match="word embeddings are others")
-def resized_afterwards(model, base, rng):
-    model.resize_token_embeddings(210)
-
-
-@after(REFUSED, match="restore")
-def encoder_replaced(model, base, rng):
-    base.encoder = type(base)(base.config).encoder.eval()
-
-
-@after(REFUSED, match="has no 'layer'", kind=AttributeError)
-def a_layer_replaced(model, base, rng):
-    base.encoder.layer[0] = None
-
-
-@after(REFUSED, match="single memory location", kind=RuntimeError)
-def lent_weight_edited(model, base, rng):
-    with torch.no_grad():
-        rng.choice(HELD).mul_(2)
-
-
-@after(REFUSED, match="changed after")
-def lent_weight_filled(model, base, rng):
-    with torch.no_grad():
-        rng.choice(HELD).fill_(2)
-
-
-@after(REFUSED, match="changed after")
-def lent_weight_replaced(model, base, rng):
-    weight = rng.choice(HELD)
-    weight.data = torch.ones(weight.shape)
-
-
-@after(REFUSED, match="calls no hooks")
-def hook_of_the_encoder(model, base, rng):
-    base.encoder.register_forward_hook(lambda *_: None)
-
-
-@after(REFUSED, match="changed after")
-def last_layer_twice_afterwards(model, base, rng):
-    base.z_steps = 2
-
-
-@after(REFUSED, match="does not train")
-def trained(model, base, rng):
-    model.train()
-
-
-@after(REFUSED, match="traced")
-def traced(model, base, rng):
-    return lambda **given: torch.jit.trace(model, example_kwarg_inputs=given, strict=False)
-
-
-@after(REFUSED, match="traced or exported")
-def exported(model, base, rng):
-    return lambda **given: torch.export.export(model, (), given, strict=False)
-
-
-@after(REFUSED, match="no gradient flows")
-def gradients(model, base, rng):
+def with_gradients(at):
     def call(**given):
         with torch.enable_grad():
-            model(**given)[0].sum().backward()
+            at.model(**given)[0].sum().backward()
     return call
 
 
-@after(REFUSED, match="input_ids, not from inputs_embeds")
-def embeddings_given(model, base, rng):
-    return lambda input_ids, **given: model(inputs_embeds=torch.zeros(*input_ids.shape, 48), **given)
-
+# What is done to the accelerated model. A last word is the kind of exception.
+AFTER = [
+    ("moved_to_where_it_is", EQUAL, moved_to_where_it_is),
+    ("words_edited", EQUAL, lambda at: edited(torch.Tensor.mul_, at.base.embeddings.word_embeddings.weight, 1.25)),
+    ("forward_wrapped", EQUAL, lambda at: put(at.base, forward=wrap(at.base, "forward", passed_on))),
+    ("narrowed", "stays torch.float32", lambda at: at.model.half()),
+    ("hook_of_the_words", "forward hook", lambda at: at.base.embeddings.word_embeddings.register_forward_hook(lambda module, given, out: out * 2)),
+    ("norm_edited", "other values", lambda at: at.base.embeddings.LayerNorm.weight.data.mul_(2)),
+    ("epsilon_afterwards", "are others", lambda at: change_epsilon(at.base.embeddings.LayerNorm)),
+    ("another_norm", "are others", lambda at: put(at.base.embeddings, LayerNorm=copy.deepcopy(at.base.embeddings.LayerNorm))),
+    ("own_forward_of_the_embeddings", "are others", lambda at: put(at.base.embeddings, forward=lambda **given: None)),
+    ("resized_afterwards", "word embeddings are others", lambda at: at.model.resize_token_embeddings(210)),
+    ("encoder_replaced", "restore", lambda at: put(at.base, encoder=type(at.base)(at.base.config).encoder.eval())),
+    ("a_layer_replaced", "has no 'layer'", lambda at: at.base.encoder.layer.__setitem__(0, None), AttributeError),
+    ("lent_weight_edited", "single memory location", lambda at: edited(torch.Tensor.mul_, at.rng.choice(at.held), 2), RuntimeError),
+    ("lent_weight_filled", "changed after", lambda at: edited(torch.Tensor.fill_, at.rng.choice(at.held), 2)),
+    ("lent_weight_replaced", "changed after", lambda at: put(weight := at.rng.choice(at.held), data=torch.ones(weight.shape))),
+    ("hook_of_the_encoder", "calls no hooks", lambda at: at.base.encoder.register_forward_hook(lambda *_: None)),
+    ("last_layer_twice_afterwards", "changed after", lambda at: put(at.base, z_steps=2)),
+    ("trained", "does not train", lambda at: at.model.train()),
+]
+# What is called in the accelerated model's place.
+CALLS = [
+    ("called_with_its_own_parameters", EQUAL,
+     lambda at: lambda **given: torch.func.functional_call(at.model, dict(at.model.named_parameters()), (), given)),
+    ("compiled", EQUAL, lambda at: torch.compile(at.model, backend="eager")),
+    ("traced", "traced", lambda at: lambda **given: torch.jit.trace(at.model, example_kwarg_inputs=given, strict=False)),
+    ("exported", "traced or exported", lambda at: lambda **given: torch.export.export(at.model, (), given, strict=False)),
+    ("gradients", "no gradient flows", with_gradients),
+    ("embeddings_given", "input_ids, not from inputs_embeds",
+     lambda at: lambda input_ids, **given: at.model(inputs_embeds=torch.zeros(*input_ids.shape, 48), **given)),
+]
 
 # Those that PyTorch itself does not run, or not twice with the same result.
-WITHOUT_RESULTS = (on_meta, of_integers, last_layer_twice, method_replaced_by_one_of_torch, dropout_that_stays_on)
-HELD = []  # the parameters of the encoder, which somebody still has
+WITHOUT_RESULTS = ("on_meta", "of_integers", "last_layer_twice", "method_replaced_by_one_of_torch", "dropout_that_stays_on")
 CONFIGS = {"v1": lambda: V1(**SMALL, type_vocab_size=2), "v2": lambda: V2(**V2_PLAIN), "v3": lambda: V2(**V3)}
 
 
@@ -580,42 +340,24 @@ def differences(one, other, given):
         yield float((value[rows] - other[name][rows]).abs().max() / value[rows].abs().max())
 
 
-class Undo(contextlib.ExitStack):
-    def __call__(self, place, name, value):
-        self.callback(setattr, place, name, getattr(place, name))
-        setattr(place, name, value)
-
-
-def drawn(function, count=2):
-    """Heads and versions for a mutation, and the seed of what it draws itself."""
-    rng = random.Random(f"{SEED} {function.__name__}")
+def drawn(name, count=2):
+    """Inputs for heads and versions that meet a mutation, what makes such a model, and the seed of what the mutation draws itself."""
+    rng = random.Random(f"{SEED} {name}")
     cases = [(head, version) for head in HEADS for version in (("v2", "v3") if "V2" in head else ("v1",))]
-    return [(head, version, rng.randrange(10**6)) for head, version in rng.sample(cases, count)]
-
-
-def mutated(function, head, version, seed, undo):
-    model = model_of(head, version)
-    base = getattr(model, "deberta", model)
-    function(model, base, random.Random(seed), *([undo] if "undo" in function.__code__.co_varnames else []))
-    return model
-
-
-def callable_of(function, model, seed):
-    call = function(model, getattr(model, "deberta", model), random.Random(seed))
-    return model if call is None else call
-
-
-@pytest.mark.parametrize("function, expected, details", BEFORE, ids=[function.__name__ for function, *_ in BEFORE])
-def test_before(function, expected, details):
-    for head, version, seed in drawn(function):
+    for head, version, seed in [(head, version, rng.randrange(10**6)) for head, version in rng.sample(cases, count)]:
         print(f"DEBERTA_TEST_SEED={SEED}: {head}, {version}")
-        given = inputs_of(head)
+        yield inputs_of(head), functools.partial(model_of, head, version), seed
+
+
+@pytest.mark.parametrize("name, refusal, mutate", BEFORE, ids=[name for name, *_ in BEFORE])
+def test_before(name, refusal, mutate):
+    for given, make, seed in drawn(name):
         with Undo() as undo:
-            model = mutated(function, head, version, seed, undo)
-            wanted = None if function in WITHOUT_RESULTS else results(model, given)
-            if expected == REFUSED:
-                with pytest.raises(deberta_c.Error, match=details["match"]):
-                    deberta_c.accelerate(model)
+            model = make()
+            mutate(Place(model, seed, undo))
+            wanted = None if name in WITHOUT_RESULTS else results(model, given)
+            if refusal:
+                refuses(deberta_c.Error, refusal, deberta_c.accelerate, model)
                 assert wanted is None or max(differences(wanted, results(model, given), given)) <= BAR, "a refusal leaves the model as it is"
                 continue
             deberta_c.accelerate(model)
@@ -624,19 +366,20 @@ def test_before(function, expected, details):
             assert max(differences(wanted, results(model, given), given)) == 0
 
 
-@pytest.mark.parametrize("function, expected, details", AFTER, ids=[function.__name__ for function, *_ in AFTER])
-def test_after(function, expected, details):
-    for head, version, seed in drawn(function):
-        print(f"DEBERTA_TEST_SEED={SEED}: {head}, {version}")
-        given, model, plain = inputs_of(head), model_of(head, version), model_of(head, version)
-        base = getattr(model, "deberta", model)
-        HELD[:] = base.encoder.parameters()
-        deberta_c.accelerate(model)
-        if expected == REFUSED:
-            with pytest.raises(details.get("kind", deberta_c.Error), match=details["match"]):
-                results(callable_of(function, model, seed), given)
+@pytest.mark.parametrize("name, refusal, mutate, kind", [(*row, deberta_c.Error)[:4] for row in AFTER + CALLS], ids=[name for name, *_ in AFTER + CALLS])
+def test_after(name, refusal, mutate, kind):
+    def call_of(place):
+        done = mutate(place)
+        return done if (name, refusal, mutate) in CALLS else place.model
+
+    for given, make, seed in drawn(name):
+        place, plain = (Place(make(), seed, None) for _ in range(2))
+        deberta_c.accelerate(place.model)
+        if refusal:
+            with pytest.raises(kind, match=refusal):
+                results(call_of(place), given)
             continue
-        call, wanted = callable_of(function, model, seed), results(callable_of(function, plain, seed), given)
+        call, wanted = call_of(place), results(call_of(plain), given)
         assert max(differences(wanted, results(call, given), given)) <= BAR
-        deberta_c.restore(model)
+        deberta_c.restore(place.model)
         assert max(differences(wanted, results(call, given), given)) == 0

@@ -4,7 +4,7 @@ import json
 import pytest
 
 import deberta_c
-from conftest import DEMO, ROOT
+from conftest import DEMO, ROOT, refuses
 
 TOUR, EXERCISES = ROOT / "docs" / "tour.ipynb", ROOT / "docs" / "exercises.ipynb"
 
@@ -55,12 +55,10 @@ def test_exercises_say_what_is_wrong(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     for value, sentence in (("", "set DEMO"), (str(tmp_path / "nothing"), f"no model in {tmp_path / 'nothing'}")):
         monkeypatch.setenv("DEMO", value)
-        with pytest.raises(AssertionError, match=sentence):
-            exec(cells["e1"], known)
+        refuses(AssertionError, sentence, exec, cells["e1"], known)
     monkeypatch.setenv("DEMO", f"{DEMO}/")
     for name in ("e1", "e11", "e13"):
         exec(cells[name], known)
     assert "k 8: 36 to 36 % (layers: 1)" in capsys.readouterr().out
     for call, sentence in (("told(3, 1)", "no models with k = 3"), ("told(2, 1, 25)", "1 layers, 25 tokens"), ("rank(1, 'flibbertigibbet')", "several pieces in: The flibbertigibbet sailor")):
-        with pytest.raises(AssertionError, match=sentence):
-            eval(call, known)
+        refuses(AssertionError, sentence, eval, call, known)

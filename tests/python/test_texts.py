@@ -1,4 +1,9 @@
-"""One reader of texts: what a text, a pair and several of them are, everywhere; the rest is refused. SPDX-License-Identifier: MIT"""
+"""One reader of texts: what a text, a pair and several of them are, everywhere and in every
+container that Python has; the rest is refused. SPDX-License-Identifier: MIT"""
+import collections
+import datetime
+import os
+import random
 import re
 import sys
 import warnings
@@ -8,8 +13,10 @@ import pytest
 
 import deberta_c
 from deberta_c import _abi, _inputs
-from conftest import DEMO, GOLDEN
+from conftest import DEMO, GOLDEN, refuses
 
+SEED = int(os.environ.get("DEBERTA_TEST_DAY") or datetime.date.today().toordinal())
+WORDS = "a new store opened beside the mall old captain sea ä 日本 it's , .".split()
 PAIR = ("a new store", "Call me")
 
 
@@ -53,10 +60,8 @@ def test_anything_else_is_refused(demo, name, wrong, words):
 
 def test_one_text_where_one_is_due(demo):
     for wrong in (["a"], ("a", "b"), b"a", None):
-        with pytest.raises(deberta_c.ArgumentError, match="question: expected a text, found"):
-            demo.answer(wrong, "a")
-        with pytest.raises(deberta_c.ArgumentError, match="context: expected a text, found"):
-            demo.answer("a", wrong)
+        refuses(deberta_c.ArgumentError, "question: expected a text, found", demo.answer, wrong, "a")
+        refuses(deberta_c.ArgumentError, "context: expected a text, found", demo.answer, "a", wrong)
 
 
 def test_an_encoder_takes_columns():
@@ -77,10 +82,8 @@ def test_names_in_a_mapping(demo):
     assert np.array_equal(demo.encode({"input_ids": ids}, mask=mask)["hidden_states.5"], expected)
     for name, words in (("mask", "is attention_mask meant"), ("attention_masks", "is attention_mask meant"), ("position_id", "is position_ids meant"), ("token_types", "is token_type_ids meant"),
                         ("inputs_embeds", "leave it out"), ("ids", "leave it out")):
-        with pytest.raises(deberta_c.ArgumentError, match=f"the mapping holds '{name}', which is not known: .*{words}"):
-            demo.encode({"input_ids": ids, name: mask})
-    with pytest.raises(deberta_c.ArgumentError, match="mask: given beside a mapping that has it"):
-        demo.encode({"input_ids": ids, "attention_mask": mask}, mask=mask)
+        refuses(deberta_c.ArgumentError, f"the mapping holds '{name}', which is not known: .*{words}", demo.encode, {"input_ids": ids, name: mask})
+    refuses(deberta_c.ArgumentError, "mask: given beside a mapping that has it", demo.encode, {"input_ids": ids, "attention_mask": mask}, mask=mask)
     with deberta_c.Model(GOLDEN / "04-v1-plain-posbias-types") as model:  # which adds absolute positions
         given = {"input_ids": [[1, 5, 7]], "position_ids": [[4, 5, 6]]}
         found, same, plain = (next(iter(model.encode(one, **more).values())) for one, more in ((given, {}), ([[1, 5, 7]], {"position_ids": [[4, 5, 6]]}), ([[1, 5, 7]], {})))
@@ -106,11 +109,9 @@ def test_texts_longer_than_anybody_asks_for(demo, monkeypatch):
     monkeypatch.setattr(_inputs, "LONGEST_UNASKED", 20)
     long, ids = "word " * 30, [1] * 30
     for call in (demo.encode, demo.classify, lambda text: deberta_c.Encoder(DEMO)({"text": [text]}), lambda text: demo.fill_mask(text + "[MASK]")):
-        with pytest.raises(deberta_c.ArgumentError, match="expected at most 20"):
-            call(long)
+        refuses(deberta_c.ArgumentError, "expected at most 20", call, long)
     assert demo.encode(long, max_tokens=25)["hidden_states.5"].shape[1] == 25 and demo.classify(long, max_tokens=100) and len(demo.tokenize(long).ids) == 32
-    with pytest.raises(deberta_c.ArgumentError, match=re.escape("row 0 has 30 tokens, expected at most 20, or more with Model(..., memory_limit=)")):
-        demo.encode(ids)
+    refuses(deberta_c.ArgumentError, re.escape("row 0 has 30 tokens, expected at most 20, or more with Model(..., memory_limit=)"), demo.encode, ids)
     with deberta_c.Model(DEMO, memory_limit=sys.maxsize) as model:
         assert model.encode(ids)["hidden_states.5"].shape[1] == model.share().encode(ids)["hidden_states.5"].shape[1] == 30
 
@@ -137,3 +138,42 @@ def test_a_folder_without_notes():
         with deberta_c.Model(DEMO) as model:
             model.encode("a")
             assert model.notes == []
+
+
+def containers(texts, pairs):
+    """Functions that put texts (pairs: tuples) into something else."""
+    def of_objects(items):
+        array = np.empty(len(items), object)
+        array[:] = items
+        return array
+    found = {"list": list, "objects": of_objects, "user list": collections.UserList}
+    if not pairs:
+        found |= {"array": np.array, "strings": lambda items: [np.str_(item) for item in items]}
+    try:
+        import datasets
+        if not pairs:
+            found |= {"column": lambda items: datasets.Dataset.from_dict({"text": items})["text"],
+                      "slice": lambda items: datasets.Dataset.from_dict({"text": items})[:]["text"],
+                      "numpy": lambda items: datasets.Dataset.from_dict({"text": items}).with_format("numpy")[:]["text"]}
+    except ImportError:
+        pass
+    try:
+        import pandas
+        found["series"] = lambda items: pandas.Series(items, index=range(7, 7 + len(items)))
+    except ImportError:
+        pass
+    return found
+
+
+def test_drawn_texts_in_every_container(demo):
+    draw = random.Random(SEED)
+    calls = {"tokenize": lambda texts: [list(one.tokens) for one in demo.tokenize(texts)],
+             "encode": lambda texts: [row.tobytes() for row in demo.encode(texts)["hidden_states.5"]],
+             "classify": demo.classify}
+    for case in range(60):
+        pairs = case % 3 == 2
+        one = lambda: " ".join(draw.choices(WORDS, k=draw.randint(1, 7)))
+        texts = [(one(), one()) if pairs else one() for _ in range(draw.randint(1, 4))]
+        name, call = draw.choice(sorted(containers(texts, pairs))), draw.choice(sorted(calls))
+        given = containers(texts, pairs)[name](texts)
+        assert calls[call](given) == calls[call](texts), (SEED, case, name, call, texts)
