@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/io/mapped_file.h"
 #include "core/text/json_value.h"
@@ -23,10 +24,14 @@ typedef struct scanner {
 /* The next byte. NUL stands for the end as well: it is valid nowhere. */
 static char ahead(const scanner *s) { return s->at < s->end ? s->text[s->at] : '\0'; }
 
+/* The loops over bytes keep the place in a variable of their own, which the compiler holds in a register. */
+
 static void skip_blanks(scanner *s)
 {
-    while (s->end - s->at >= 8 && memcmp(s->text + s->at, "        ", 8) == 0) s->at += 8;
-    while (ahead(s) == ' ' || ahead(s) == '\n' || ahead(s) == '\r' || ahead(s) == '\t') s->at++;
+    size_t at = s->at;
+    while (at < s->end && (s->text[at] == ' ' || s->text[at] == '\n' || s->text[at] == '\r' || s->text[at] == '\t'))
+        at += s->end - at >= 8 && memcmp(s->text + at, "        ", 8) == 0 ? 8 : 1;
+    s->at = at;
 }
 
 /* Takes blanks and that character. */
@@ -41,22 +46,30 @@ static bool take(scanner *s, char wanted)
 /* Goes from behind the opening mark of a text to behind the closing one. *plain: the text stands there as it is. */
 static bool skip_text(scanner *s, bool *plain)
 {
-    *plain = true;
-    for (; s->at < s->end && s->text[s->at] != '"'; s->at++) {
-        if ((unsigned char)s->text[s->at] < ' ') *plain = false;
-        if (s->text[s->at] != '\\') continue;
-        *plain = false;
-        s->at++;
+    size_t at = s->at;
+    bool escaped = false, control = false;
+    for (; at < s->end && s->text[at] != '"'; at++) {
+        control |= (unsigned char)s->text[at] < ' ';
+        if (s->text[at] != '\\') continue;
+        escaped = true;
+        at++;
     }
-    return take(s, '"');
+    *plain = !escaped && !control;
+    s->at = minimum(at + 1, s->end);
+    return at < s->end;
 }
 
 /* Reads digits behind those that *number holds. */
 static size_t read_digits(scanner *s, uint64_t *number)
 {
     const size_t begin = s->at;
-    for (; ahead(s) >= '0' && ahead(s) <= '9'; s->at++) *number = *number * 10 + (uint64_t)(ahead(s) - '0');
-    return s->at - begin;
+    size_t at = begin;
+    uint64_t value = *number;
+    for (; at < s->end && s->text[at] >= '0' && s->text[at] <= '9'; at++)
+        value = value * 10 + (uint64_t)(s->text[at] - '0');
+    s->at = at;
+    *number = value;
+    return at - begin;
 }
 
 /* Returns number / 10^places rounded once, as strtod does: a quotient of 63 bits or more is cut, and its last bit says
