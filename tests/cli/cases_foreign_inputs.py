@@ -86,3 +86,17 @@ def test_results_of_another_program(bench):
         bench.write("bad.json", content)
         for command in (["merge", "good.json", "bad.json"], ["compare", "good.json", "bad.json"]):
             contains(bench.expect(3, "bench", *command).err, "bad.json", word)
+
+
+def test_quotation_marks_of_a_table(bench):
+    """One note a file, where a program for tables wrote them; none where a text begins and ends with one by chance. The texts keep them."""
+    quoted, natural = '1\t"a new store"\n0\t"the old sea"\n', '1\ta new store\n0\t"the old sea"\n1\t"no" he said "\n'
+    for lines, line in ((quoted, 1), ("label\ttext\n" + quoted, 2), ('1\ta new store\n0\t"the ""old"" sea"\n1\t"a ""boat"""\n', 2), (natural, 0)):
+        bench.write("table.tsv", lines)
+        for command in (["eval", DEMO, "table.tsv"], ["finetune", "sequence", DEMO, "--examples", "table.tsv", "--new-head", "--steps", "1", "--sequence-tokens", "16", "-t", "1", "-o", f"m{line}{len(lines)}"]):
+            said = bench.fine(*command).err
+            assert said.count("quotation marks") == (line > 0) and f"table.tsv, line {line}: a text stands" in said or not line and "quotation" not in said, said
+    bench.write("plain.tsv", quoted.replace('"', ""))
+    bench.write("table.tsv", quoted)
+    found = [{key: value for key, value in bench.json("eval", DEMO, name).items() if key not in ("command", "files", "made")} for name in ("plain.tsv", "table.tsv")]
+    assert found[0] != found[1], found
