@@ -4,7 +4,7 @@
     tools/pytorch_errors.py [--program build/deberta] [--folder tests/golden]
 
 For every layer of every case, the median over the values of H[l] of |found - float64|, and the ratio of the two. Needs
-tools/reference-requirements.txt. SPDX-License-Identifier: MIT
+tools/gates/reference-requirements.txt. SPDX-License-Identifier: MIT
 """
 import argparse
 import glob
