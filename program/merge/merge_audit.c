@@ -134,10 +134,19 @@ static word_list command_again(const merge_options *o, const recorded_command *r
     return list;
 }
 
+/* What is wrong with the command's words is wrong with the manifests, and no wrong use of `merge`. */
+static int blame_manifests(end_hook *hook, int status)
+{
+    (void)hook;
+    return status == EXIT_USAGE ? EXIT_INPUT : status;
+}
+
 static int compute(const merge_options *o, const shard_manifest *manifest, uint64_t seed, const char *out)
 {
     const recorded_command recorded = read_command(o, manifest);
     const word_list list = command_again(o, &recorded, out);
+    end_hook hook = {.call = blame_manifests};
+    end_hook_add(&hook);
     common_options *options = options_parse(recorded.command, o->common.commands, (int)list.count, list.words);
     item_choice *items = &((reading_options *)options)->items;
     options->teller = o->common.teller;
@@ -145,6 +154,7 @@ static int compute(const merge_options *o, const shard_manifest *manifest, uint6
     items->seed = seed;
     const int code = recorded.command->run(options);
     options_free(&options);
+    end_hook_drop(&hook);
     /* Items that cannot be used are compared as well: then the manifest is there. */
     return code == EXIT_INPUT && access(options_text(&o->common, "%s.shards/0-of-1.json", out), F_OK) == 0 ? EXIT_OK
                                                                                                            : code;

@@ -13,6 +13,7 @@
 #include "core/io/input_file.h"
 #include "core/load/synthetic.h"
 #include "tests/fuzz/fuzz_folder.h"
+#include "tests/fuzz/vocabulary_paths.h"
 #include "train/data/batch_file.h"
 #include "train/data/corpus.h"
 #include "train/pieces/piece_words.h"
@@ -44,6 +45,15 @@ static void read_tokenizer(const char *folder, size_t bytes)
     tokenize(tokenizer, text, sizeof text - 1, NULL);
     tokenize(tokenizer, text, sizeof text - 1, "b");
     deberta_tokenizer_free(&tokenizer);
+}
+
+static void read_rows(const char *folder, size_t bytes)
+{
+    char *path = path_join(folder, "tokenizer.json");
+    bool taken;
+    (void)bytes;
+    if (path && !vocabulary_paths_agree(path, &taken)) abort();
+    free(path);
 }
 
 /* Through one tokenizer of each kind. */
@@ -249,6 +259,7 @@ const fuzz_target fuzz_library_targets[] = {
     {"bpe_encoder", "", "bpe_encoder.bin", read_tokenizer},
     {"tokenizer_config", SENTENCE "spm.model", "tokenizer_config.json", read_tokenizer},
     {"tokenizer_beside", SENTENCE "spm.model", "tokenizer.json", read_tokenizer},
+    {"vocabulary_rows", "", "tokenizer.json", read_rows},
     {"special_tokens", SENTENCE "spm.model", "special_tokens_map.json", read_tokenizer},
     {"added_tokens", SENTENCE "spm.model", "added_tokens.json", read_tokenizer},
     {"text", "", NULL, read_text},

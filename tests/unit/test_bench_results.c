@@ -287,7 +287,9 @@ TEST(test_wrong_files_are_refused)
 {
     static const char *const cases[][2] = {
         {"{", "line 1"},
-        {"[]", "schema is 'absent'"},
+        {"[]", "holds an array, expected a JSON object"},
+        {"{}", "schema is 'absent'"},
+        {"{\"a\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}", "nested deeper than 32"},
         {"{\"schema\": \"other/2\"}", "schema is 'other/2', expected 'deberta-bench/1'"},
         {"{\"schema\": \"deberta-bench/1\", \"results\": []}", "there is no environment"},
         {"{\"schema\": \"deberta-bench/1\", \"environment\": {}}", "there are no results"},
