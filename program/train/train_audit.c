@@ -210,9 +210,6 @@ static void add_recorded(const train_audit_work *w, const command *command, audi
         audit_add_word(words, options_text(w->options, "--%s", name));
         if (value) audit_add_word(words, value);
     }
-    if (files->count && files->count != file)
-        usage_wrong(w->options, "--file is given %zu times, and the run read %zu file%s", files->count, file,
-                    file == 1 ? "" : "s");
 }
 
 static audit_words command_again(const train_audit_work *w, const command *command)
@@ -234,7 +231,12 @@ static void check_data(const train_audit_work *w)
     size_t k;
     json_t *file;
     const text_list *files = w->request->files;
-    json_array_foreach(json_object_get(w->command, "files"), k, file)
+    const json_t *recorded_files = json_object_get(w->command, "files");
+    const size_t count = json_array_size(recorded_files);
+    if (files->count && files->count != count)
+        usage_wrong(w->options, "--file is given %zu time%s, and the run read %zu file%s", files->count,
+                    files->count == 1 ? "" : "s", count, count == 1 ? "" : "s");
+    json_array_foreach(recorded_files, k, file)
     {
         char digest[65];
         deberta_error missing;
