@@ -250,8 +250,8 @@ typedef struct deberta_chain deberta_chain;
 
 typedef struct deberta_chain_record {
     size_t step;
-    const char *of;     /* NULL: `digest` is of the whole state; else of the weights in this folder of the run: "" is its
-                         * own, "best", "generator", ... */
+    const char *of; /* NULL: `digest` is of the whole state; else of the weights in this folder of the run: "" is its
+                     * own, "best", "generator", ... */
     const char *digest; /* 64 hex digits */
     const char *link;   /* 64 hex digits: SHA-256 of the previous link and of this record */
     int follows;        /* whether the link is right */
@@ -277,10 +277,10 @@ DEBERTA_STATIC_API const deberta_chain_record *deberta_chain_record_at(const deb
  * record, and `found` what was computed; NULL: all states are equal. on_record: NULL, or called after each record that
  * is compared, and for records of weights, which the caller compares with what deberta_trainer_save writes; a result
  * other than 0 stops the audit. */
-DEBERTA_STATIC_API deberta_status deberta_trainer_audit(
-    deberta_trainer *trainer, const deberta_chain *chain, size_t until,
-    int (*on_record)(void *context, const deberta_chain_record *record), void *context,
-    const deberta_chain_record **differs, char found[65], deberta_error *err);
+DEBERTA_STATIC_API deberta_status
+deberta_trainer_audit(deberta_trainer *trainer, const deberta_chain *chain, size_t until,
+                      int (*on_record)(void *context, const deberta_chain_record *record), void *context,
+                      const deberta_chain_record **differs, char found[65], deberta_error *err);
 
 typedef struct deberta_tokenizer_training {
     size_t struct_size;

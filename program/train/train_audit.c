@@ -47,8 +47,8 @@ static void open_chain(train_audit_work *w)
 {
     deberta_error error = {0};
     if (access(run_path(w, "chain.jsonl"), F_OK) != 0)
-        end_with(w->options, EXIT_INPUT, "%s has no chain.jsonl: expected the folder of a run that was trained with --chain",
-                 w->request->run);
+        end_with(w->options, EXIT_INPUT,
+                 "%s has no chain.jsonl: expected the folder of a run that was trained with --chain", w->request->run);
     must(w->options, deberta_chain_open(&w->chain, w->request->run, &error), &error);
     w->info = deberta_chain_describe(w->chain);
     result_set(w->r, "run", json_clean_text(w->request->run));
@@ -71,8 +71,9 @@ static const char *judge_links(const train_audit_work *w)
     for (size_t k = 0; k < w->info->count; k++) {
         const deberta_chain_record *record = deberta_chain_record_at(w->chain, k);
         if (!record->follows)
-            return options_text(w->options, "line %zu of chain.jsonl, of step %zu, does not follow from the line above it",
-                                k + 2, record->step);
+            return options_text(w->options,
+                                "line %zu of chain.jsonl, of step %zu, does not follow from the line above it", k + 2,
+                                record->step);
         if (record->step < last)
             return options_text(w->options, "line %zu of chain.jsonl is of step %zu, and the line above it of step %zu",
                                 k + 2, record->step, last);
@@ -94,10 +95,10 @@ static const char *judge_weights(const train_audit_work *w)
             is_last = !other->of || strcmp(other->of, record->of) != 0;
         }
         if (!is_last) continue;
-        const char *name =
-            options_text(w->options, "%s%smodel.safetensors", record->of, *record->of ? "/" : "");
+        const char *name = options_text(w->options, "%s%smodel.safetensors", record->of, *record->of ? "/" : "");
         if (file_digest(run_path(w, name), digest, &missing) != DEBERTA_OK) {
-            say_note(w->options, "note: %s is not there, and its record of step %zu is not compared", name, record->step);
+            say_note(w->options, "note: %s is not there, and its record of step %zu is not compared", name,
+                     record->step);
             continue;
         }
         if (strcmp(digest, record->digest) != 0)
@@ -117,8 +118,7 @@ int train_audit_commit(const train_audit_request *request, result *r)
     if (wrong) {
         status = find_wrong(&w, wrong);
     } else {
-        const deberta_chain_record *last =
-            w.info->count ? deberta_chain_record_at(w.chain, w.info->count - 1) : NULL;
+        const deberta_chain_record *last = w.info->count ? deberta_chain_record_at(w.chain, w.info->count - 1) : NULL;
         result_say(r, "deberta-chain 1 %s records %zu step %zu recipe %s", w.info->head, w.info->count,
                    last ? last->step : 0, w.info->recipe);
         result_set(r, "step", json_integer((json_int_t)(last ? last->step : 0)));
@@ -147,10 +147,11 @@ static void find_starts(train_audit_work *w)
         if (can_start(w, record)) w->starts[w->start_count++] = record->step;
     }
     if (w->start_count == 0)
-        end_with(w->options, EXIT_INPUT,
-                 "%s: no segment can be executed: no checkpoint of a recorded step is kept, and the chain does not begin "
-                 "with step 0",
-                 w->request->run);
+        end_with(
+            w->options, EXIT_INPUT,
+            "%s: no segment can be executed: no checkpoint of a recorded step is kept, and the chain does not begin "
+            "with step 0",
+            w->request->run);
     if (w->starts[w->start_count - 1] < last) w->starts[w->start_count++] = last;
     if (w->start_count < 2)
         end_with(w->options, EXIT_INPUT, "%s: no segment can be executed: no state is recorded after step %zu",
@@ -173,7 +174,8 @@ static bool *draw_segments(const train_audit_work *w, size_t segments, size_t co
 
 static _Noreturn void refuse_command(const train_audit_work *w, const char *why)
 {
-    end_with(w->options, EXIT_INPUT, "%s: %.200s; expected the file as the run wrote it", run_path(w, COMMAND_FILE), why);
+    end_with(w->options, EXIT_INPUT, "%s: %.200s; expected the file as the run wrote it", run_path(w, COMMAND_FILE),
+             why);
 }
 
 static void read_command(train_audit_work *w)
@@ -199,7 +201,8 @@ static void add_recorded(const train_audit_work *w, const command *command, audi
     const text_list *files = w->request->files;
     json_array_foreach(json_object_get(w->command, "options"), k, pair)
     {
-        const char *name = json_string_value(json_array_get(pair, 0)), *value = json_string_value(json_array_get(pair, 1));
+        const char *name = json_string_value(json_array_get(pair, 0)),
+                   *value = json_string_value(json_array_get(pair, 1));
         const option *row = name ? options_find(command, name) : NULL;
         if (!row || !train_command_records(row) || !row->value != !value || json_array_size(pair) != (value ? 2u : 1u))
             refuse_command(w, options_text(w->options, "option %zu is none that a run records", k + 1));
@@ -246,11 +249,12 @@ static void check_data(const train_audit_work *w)
         const char *path = files->count > k ? files->items[k] : recorded;
         if (file_digest(path, digest, &missing) != DEBERTA_OK)
             end_with(w->options, EXIT_INPUT,
-                     "nothing can be executed: %.300s is not there; its SHA-256 is %.64s (--file names its place)", path,
-                     expected);
+                     "nothing can be executed: %.300s is not there; its SHA-256 is %.64s (--file names its place)",
+                     path, expected);
         if (strcmp(digest, expected) != 0)
             end_with(w->options, EXIT_INPUT,
-                     "nothing can be executed: %.300s has SHA-256 %s, and the run read one of %.64s", path, digest, expected);
+                     "nothing can be executed: %.300s has SHA-256 %s, and the run read one of %.64s", path, digest,
+                     expected);
     }
 }
 
@@ -314,12 +318,13 @@ deberta_status train_segment_execute(train_segment *s, deberta_trainer *trainer,
         deberta_trainer_audit(trainer, s->chain, s->until, take_record, &listener, &differs, found, err);
     progress_end(&listener.bar);
     if (differs && differs->step == s->from)
-        s->wrong = options_text(s->common, "%s is not the state recorded after step %zu: its digest is %s, recorded is %s",
-                                s->from ? options_text(s->common, "checkpoint-%06zu", s->from) : "the beginning",
-                                differs->step, found, differs->digest);
+        s->wrong =
+            options_text(s->common, "%s is not the state recorded after step %zu: its digest is %s, recorded is %s",
+                         s->from ? options_text(s->common, "checkpoint-%06zu", s->from) : "the beginning",
+                         differs->step, found, differs->digest);
     else if (differs)
-        s->wrong = options_text(s->common, "the state after step %zu: computed is %s, recorded is %s", differs->step, found,
-                                differs->digest);
+        s->wrong = options_text(s->common, "the state after step %zu: computed is %s, recorded is %s", differs->step,
+                                found, differs->digest);
     return status;
 }
 
@@ -394,8 +399,8 @@ static int audit_segments(train_audit_work *w)
     say_draw(w, marks, count, seed);
     const int status = execute_all(w, marks);
     if (status != EXIT_OK) return status;
-    result_say(w->r, "%zu of %zu segments executed again, drawn with --seed %llu: every record is equal", count, segments,
-               (unsigned long long)seed);
+    result_say(w->r, "%zu of %zu segments executed again, drawn with --seed %llu: every record is equal", count,
+               segments, (unsigned long long)seed);
     result_set(w->r, "equal", json_true());
     return EXIT_OK;
 }

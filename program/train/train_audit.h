@@ -12,10 +12,10 @@
 
 typedef struct train_audit_request {
     const common_options *common;
-    const char *run;                     /* the folder */
-    const char *model, *generator;       /* their places on this machine; NULL: as the run's command has them */
-    const text_list *files;              /* the data's, in the order of that command; empty: as it has them */
-    size_t segments;                     /* number of segments to execute; 0: none */
+    const char *run;               /* the folder */
+    const char *model, *generator; /* their places on this machine; NULL: as the run's command has them */
+    const text_list *files;        /* the data's, in the order of that command; empty: as it has them */
+    size_t segments;               /* number of segments to execute; 0: none */
 } train_audit_request;
 
 /* Checks the chain, then executes the segments. The exit code. */
@@ -26,10 +26,10 @@ int train_audit_commit(const train_audit_request *request, result *r);
 /* A segment of a run, which a command of training executes in place of a run. */
 typedef struct train_segment {
     const deberta_chain *chain;
-    size_t from, until; /* steps */
-    const char *folder; /* for weights that are saved again */
-    size_t records;     /* that were compared */
-    const char *wrong;  /* what differs, a sentence; NULL: nothing */
+    size_t from, until;           /* steps */
+    const char *folder;           /* for weights that are saved again */
+    size_t records;               /* that were compared */
+    const char *wrong;            /* what differs, a sentence; NULL: nothing */
     const common_options *common; /* of the audit */
     const char *run;
 } train_segment;

@@ -13,11 +13,30 @@
 
 bool train_command_records(const option *row)
 {
-    static const char *const none[] = {
-        "isa",        "threads",  "memory-limit", "out",       "json",       "quiet",       "progress",
-        "resume",     "keep",     "keep-every",   "stop-at",   "bad-steps",  "chain",       "chain-every",
-        "eval",       "eval-every", "patience",   "help",      "version",    "one-batch",   "gradients",
-        "checkpoint-minutes", "checkpoint-every", NULL};
+    static const char *const none[] = {"isa",
+                                       "threads",
+                                       "memory-limit",
+                                       "out",
+                                       "json",
+                                       "quiet",
+                                       "progress",
+                                       "resume",
+                                       "keep",
+                                       "keep-every",
+                                       "stop-at",
+                                       "bad-steps",
+                                       "chain",
+                                       "chain-every",
+                                       "eval",
+                                       "eval-every",
+                                       "patience",
+                                       "help",
+                                       "version",
+                                       "one-batch",
+                                       "gradients",
+                                       "checkpoint-minutes",
+                                       "checkpoint-every",
+                                       NULL};
     const char *const *name = none;
     while (*name && strcmp(*name, row->name) != 0) name++;
     return !*name;
@@ -49,8 +68,8 @@ static json_t *describe_command(const common_options *options)
         json_add(words, pair);
         if (train_command_reads(given->option)) json_add(files, describe_file(given->value));
     }
-    json_t *object = json_pack("{s:s, s:s, s:s, s:o, s:o}", "schema", "deberta-run/1", "version", build_name(), "command",
-                               options->command->name, "options", words, "files", files);
+    json_t *object = json_pack("{s:s, s:s, s:s, s:o, s:o}", "schema", "deberta-run/1", "version", build_name(),
+                               "command", options->command->name, "options", words, "files", files);
     if (options->argument_count) json_put(object, "model", json_clean_text(options->arguments[0]));
     return object;
 }

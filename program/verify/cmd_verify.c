@@ -274,7 +274,8 @@ static int audit_run(const verify_request *request, const verify_output *to)
                                        .segments = request->segments};
     if (!training_is_built)
         usage_wrong(options, "--audit: this build has no training (it was configured with -Dtraining=disabled)");
-    if (to->paths.figure_count) usage_wrong(options, "--out: '%s' is a picture, and --audit draws none", to->paths.figures[0]);
+    if (to->paths.figure_count)
+        usage_wrong(options, "--out: '%s' is a picture, and --audit draws none", to->paths.figures[0]);
     result *r = result_new("deberta-audit/1");
     const int status = request->commit ? train_audit_commit(&audit, r) : train_audit(&audit, r);
     finish_result(options, to->paths.text, r, to->format);
@@ -343,7 +344,8 @@ static const option options[] = {
      FLAG_AT(verify_request, publish),
      .not_with = "text file ids tokens expected ablate precision mutate training configurations reference seed"},
     {"audit", 0, "RUN",
-     "execute drawn segments of a training again and compare them with RUN/chain.jsonl (train --chain); MODEL and --file "
+     "execute drawn segments of a training again and compare them with RUN/chain.jsonl (train --chain); MODEL and "
+     "--file "
      "say where they are on this machine",
      TEXT_AT(verify_request, audit),
      .not_with = "text ids tokens expected ablate precision mutate training configurations reference publish"},

@@ -16,8 +16,8 @@
 
 enum { PATH_BYTES = 4096, MOST_BYTES = 1 << 30 };
 
-const char *const chain_weights[] = {"",     "generator",      "discriminator",
-                                     "best", "best/generator", "best/discriminator", NULL};
+const char *const chain_weights[] = {"",  "generator", "discriminator", "best", "best/generator", "best/discriminator",
+                                     NULL};
 
 static const json_limits line_limits = {.bytes = CHAIN_LINE_BYTES, .depth = 2, .values = 16};
 
@@ -137,8 +137,7 @@ static deberta_status parse_line(deberta_chain *chain, const char *path, size_t 
     snprintf(where, sizeof where, "%s:%zu", QUOTE(path), number);
     DEBERTA_TRY(reserve_line(chain, err));
     DEBERTA_TRY(json_file_parse(&object, line, bytes, &line_limits, where, err));
-    const bool fine =
-        number == 1 ? parse_head(chain, object, line, bytes) : parse_record(chain, object, line, bytes);
+    const bool fine = number == 1 ? parse_head(chain, object, line, bytes) : parse_record(chain, object, line, bytes);
     json_decref(object);
     if (fine) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
@@ -169,8 +168,7 @@ static deberta_status parse_chain(deberta_chain *chain, const char *path, const 
     for (size_t number = 1; at < end; number++) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         if (!line_end && may_be_cut) break;
-        if (!line_end)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s:%zu: the line is cut off", QUOTE(path), number);
+        if (!line_end) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s:%zu: the line is cut off", QUOTE(path), number);
         DEBERTA_TRY(parse_line(chain, path, number, at, (size_t)(line_end + 1 - at), err));
         at = line_end + 1;
     }

@@ -57,8 +57,9 @@ deberta_status deberta_trainer_audit(deberta_trainer *t, const deberta_chain *ch
                                      const deberta_chain_record **differs, char found[65], deberta_error *err)
 {
     if (!t || !chain || !differs || !found || !t->options.audit)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "deberta_trainer_audit needs a trainer that was opened for it, a chain, and a place for what differs");
+        DEBERTA_FAIL(
+            err, DEBERTA_E_ARGUMENT,
+            "deberta_trainer_audit needs a trainer that was opened for it, a chain, and a place for what differs");
     run_audit audit = {.chain = chain,
                        .on_record = on_record,
                        .context = context,

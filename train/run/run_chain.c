@@ -134,7 +134,8 @@ static deberta_status go_on(run_chain *chain, deberta_error *err)
     for (size_t k = 0; k < info->count; k++) {
         const deberta_chain_record *record = deberta_chain_record_at(chain->begun, k);
         if (!record->follows)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s/" CHAIN_FILE ": line %zu, of step %zu, does not follow the one above",
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s/" CHAIN_FILE ": line %zu, of step %zu, does not follow the one above",
                          QUOTE(chain->folder), k + 2, record->step);
         chain->is_recorded = !record->of || (chain->is_recorded && record->step == chain->last_step);
         chain->last_step = record->step;

@@ -205,8 +205,8 @@ static deberta_status fill_folder(const run_parts *parts, const char *folder, de
     return status == DEBERTA_OK ? sync_folder(folder, err) : status;
 }
 
-deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, run_keeping keeping,
-                                    deberta_error *err)
+deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe,
+                                    run_keeping keeping, deberta_error *err)
 {
     char unfinished[RUN_PATH_BYTES], path[RUN_PATH_BYTES];
     const size_t step = run_parts_done(parts);
@@ -243,7 +243,7 @@ static bool is_digest(const json_t *value)
 /* "seed 1, now 2; the data has other contents now; ...": both recipes have the same members, unless a file was made by
  * other hands. */
 static deberta_status compare_recipes(const char *path, const json_t *was, const json_t *now, bool is_audit,
-                                     deberta_error *err)
+                                      deberta_error *err)
 {
     char differences[DIFFERENCES_BYTES] = "";
     const char *key;
@@ -265,7 +265,8 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
         free(other);
     }
     if (!*differences) return DEBERTA_OK;
-    if (is_audit) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: what is here is not what the run had: %s", QUOTE(path), differences);
+    if (is_audit)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: what is here is not what the run had: %s", QUOTE(path), differences);
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                  "%s is of another run: %s; to train its model further, give that folder as MODEL and another --out",
                  QUOTE(path), differences);
@@ -356,9 +357,8 @@ deberta_status run_checkpoint_find_step(run_checkpoint *found, const char *folde
 {
     json_t *state = NULL, *begun = run_claim_recipe(folder);
     *found = (run_checkpoint){0};
-    deberta_status status =
-        begun ? compare_recipes(folder, begun, recipe, true, err)
-              : status_fail(err, DEBERTA_E_FORMAT, "%s has no recipe of a run", QUOTE(folder));
+    deberta_status status = begun ? compare_recipes(folder, begun, recipe, true, err)
+                                  : status_fail(err, DEBERTA_E_FORMAT, "%s has no recipe of a run", QUOTE(folder));
     json_decref(begun);
     if (status != DEBERTA_OK || step == 0) return status;
     checkpoint_name(found->path, folder, step);

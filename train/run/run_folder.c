@@ -201,7 +201,8 @@ static deberta_status write_checkpoint(const training_run *run, run_chain *chain
 }
 
 /* Records the state where a record is due, and the weights of the best model where this step has saved them. */
-static deberta_status record(const training_run *run, run_chain *chain, bool is_last, bool saved_best, deberta_error *err)
+static deberta_status record(const training_run *run, run_chain *chain, bool is_last, bool saved_best,
+                             deberta_error *err)
 {
     if (is_last || saved_best || run_chain_is_due(chain, run_parts_done(&run->parts)))
         DEBERTA_TRY(run_chain_add_state(chain, &run->parts, err));
@@ -305,7 +306,8 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     *finished = o->done == o->options.steps;
     const bool leads = ranks_lead(run->ranks);
     DEBERTA_TRY(open_log(&log, run, o->done, err));
-    deberta_status status = leads ? run_chain_open(&chain, run->folder, run->chain_every, &run->parts, err) : DEBERTA_OK;
+    deberta_status status =
+        leads ? run_chain_open(&chain, run->folder, run->chain_every, &run->parts, err) : DEBERTA_OK;
     /* Removes checkpoints that the interrupted run had not removed yet. */
     if (status == DEBERTA_OK && o->done > 0 && !*finished && leads)
         status = run_checkpoint_remove_older(run->folder, o->done, keeping_of(run), err);

@@ -31,8 +31,8 @@ typedef struct run_keeping {
 } run_keeping;
 
 /* Writes a checkpoint, then removes the older ones. */
-deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, run_keeping keeping,
-                                    deberta_error *err);
+deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe,
+                                    run_keeping keeping, deberta_error *err);
 /* Keeps the checkpoint of the step and the latest before it, keeping.latest in all, and those of keeping.every. */
 deberta_status run_checkpoint_remove_older(const char *folder, size_t step, run_keeping keeping, deberta_error *err);
 

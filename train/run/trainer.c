@@ -65,8 +65,9 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu ranks, but a step has %zu shards: a rank computes one at least",
                      o->ranks->count, o->shards);
     if (o->audit && (!o->folder || o->resume || o->ranks || o->steps == 0))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "an audit needs the folder of a run and its steps; it resumes nothing and "
-                                              "has no ranks");
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "an audit needs the folder of a run and its steps; it resumes nothing and "
+                     "has no ranks");
     if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
     return DEBERTA_OK;
 }
@@ -406,7 +407,8 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
 {
     bool ended = false;
     if (!t || !finished || !t->folder || t->options.audit || t->options.steps == 0)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_run needs a trainer with steps and a folder, not one for an audit");
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "deberta_trainer_run needs a trainer with steps and a folder, not one for an audit");
     const deberta_trainer_options *o = &t->options;
     const training_run run = {
         .parts = t->parts,
