@@ -165,7 +165,7 @@ def test_a_recorded_value_is_wrong(bench):
     def pool(manifest):
         for words in (manifest["command"], manifest["settings"]["options"]):
             words[words.index("mean")] = "nonsense"
-    make_shard(bench)
+    make_shard(bench, "v.npy")
     for change, word in ((pool, "--pool"), (recorded(lambda c: [*c, "--batch-tokens", "x"]), "--batch-tokens"), (recorded(lambda c: [*c, "--threads", "-1"]), "--threads")):
         shutil.copytree(bench.path("v.npy.shards"), bench.path("e.shards"))
         edit_manifest(bench.path("e.shards/0-of-1.json"), change)

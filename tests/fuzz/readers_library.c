@@ -158,6 +158,23 @@ static void read_state(const char *folder, size_t bytes)
     json_decref(recipe);
 }
 
+/* A chain that is read holds what its header promises. */
+static void read_chain(const char *folder, size_t bytes)
+{
+    deberta_chain *chain = NULL;
+    (void)bytes;
+    if (deberta_chain_open(&chain, folder, &error) != DEBERTA_OK) return;
+    const deberta_chain_info *info = deberta_chain_describe(chain);
+    if (strlen(info->recipe) != 64 || strlen(info->head) != 64 || info->every == 0) abort();
+    for (size_t k = 0; k < info->count; k++) {
+        const deberta_chain_record *record = deberta_chain_record_at(chain, k);
+        if (strlen(record->digest) != 64 || strlen(record->link) != 64 || (record->of && strstr(record->of, "..")))
+            abort();
+    }
+    if (deberta_chain_record_at(chain, info->count)) abort();
+    deberta_chain_free(&chain);
+}
+
 static void read_results(const char *text, size_t bytes)
 {
     bench_results results = {0};
@@ -267,6 +284,7 @@ const fuzz_target fuzz_library_targets[] = {
     {"input_tensors", "", "x.safetensors", read_input_tensors},
     {"batch", "", "x.safetensors", read_batch},
     {"run_state", "", "training.json", read_state},
+    {"chain", "", "chain.jsonl", read_chain},
     {"words", "", "x.txt", read_words},
     {"bench_results", "", NULL, read_results},
     {"kernel_lines", "", NULL, read_kernel_lines},
