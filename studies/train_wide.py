@@ -3,7 +3,7 @@
 
     studies/train_wide.py CORPUS OUT [--steps N] [--threads N] [OPTIONS]      OUT/model/best, by `deberta finetune sequence`, which gets the OPTIONS
 
-CORPUS is what tools/make_corpus.py makes. Sentences are those of the paragraphs that models/demo learned from; every 20th paragraph is held out.
+CORPUS is what tools/making/make_corpus.py makes. Sentences are those of the paragraphs that models/demo learned from; every 20th paragraph is held out.
 The encoder begins with drawn weights. Words begin where models/demo has them: its rows of 192 numbers, spread over 768 by a drawn matrix, because
 minutes of training teach no words. DEBERTA_PROGRAM names the program. SPDX-License-Identifier: MIT
 """
@@ -56,7 +56,7 @@ def begun(folder, threads):
 
 def examples(corpus, folder):
     """Files of "title, tab, sentence": of paragraphs to learn from, and of those that are held out."""
-    program_of_corpus = [sys.executable, str(ROOT / "tools" / "make_corpus.py"), "split", str(corpus), "--text", str(folder / "text.txt")]
+    program_of_corpus = [sys.executable, str(ROOT / "tools" / "making" / "make_corpus.py"), "split", str(corpus), "--text", str(folder / "text.txt")]
     subprocess.run([*program_of_corpus, "--train", str(folder / "train.tsv"), "--held-out", str(folder / "held-out.tsv")], check=True)
     for name in ("train", "held-out"):
         rows = [line.split("\t") for line in (folder / f"{name}.tsv").read_text(encoding="utf-8").splitlines()]

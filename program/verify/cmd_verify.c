@@ -298,7 +298,7 @@ static const option options[] = {
     {"ids", 0, "LIST", "verify on these token ids", TEXTS_AT(reading_options, ids), .not_with = "tokens expected"},
     {"tokens", 'n', "N", "verify on N made-up ids (default 48)", SIZE_AT(verify_request, tokens, 1, 1 << 16),
      .not_with = "expected"},
-    {"expected", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes",
+    {"expected", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/gates/reference.py writes",
      TEXT_AT(verify_request, against)},
     {"allow-extra", 0, NULL, "pass over tensors of FILE that the model does not compute, instead of refusing the file",
      FLAG_AT(verify_request, allow_extra), .needs = "expected"},

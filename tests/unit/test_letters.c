@@ -17,8 +17,8 @@ static uint64_t fnv(uint64_t hash, const char *text, size_t bytes)
     return hash;
 }
 
-/* The hash is what tools/make_letter_tables.py prints of Python's str.lower. No locale, and none that a program has
- * chosen, changes it. */
+/* The hash is what tools/making/make_letter_tables.py prints of Python's str.lower. No locale, and none that a program
+ * has chosen, changes it. */
 TEST(test_lower_case_of_all_characters)
 {
     static const char *const locales[] = {"C", "C.UTF-8", "tr_TR.UTF-8"}; /* as far as the system has them */

@@ -47,7 +47,7 @@ TEST(test_room_for_the_end)
     }
 }
 
-/* The hashes are what tools/make_unicode_tables.py prints of the library tokenizers. */
+/* The hashes are what tools/making/make_unicode_tables.py prints of the library tokenizers. */
 TEST(test_all_characters)
 {
     nfc_run run = {0}, compatible = {.compatible = true};

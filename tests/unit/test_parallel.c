@@ -52,8 +52,8 @@ static executor *make(size_t threads)
     return made;
 }
 
-/* Plain, not atomic, memory: ThreadSanitizer (tools/run_tests.py --stage threads) checks that parallel_for orders these
- * accesses. */
+/* Plain, not atomic, memory: ThreadSanitizer (tools/gates/run_tests.py --stage threads) checks that parallel_for orders
+ * these accesses. */
 typedef struct tally {
     int runs[MAX_TASKS];
     size_t worker_of[MAX_TASKS];

@@ -3,7 +3,7 @@
     tools/peers.py errors [--program build/deberta] [--folder tests/golden]
 
 For every layer of every case, the median over the values of H[l] of |found - float64|, and the ratio of the two. Needs
-tools/reference-requirements.txt. SPDX-License-Identifier: MIT
+tools/gates/reference-requirements.txt. SPDX-License-Identifier: MIT
 """
 import tempfile
 from pathlib import Path
