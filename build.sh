@@ -18,7 +18,7 @@
 set -eu
 cd "$(dirname "$0")"
 
-[ "${1:-}" != fuzz ] || { shift; exec tools/fuzz.sh "$@"; }
+[ "${1:-}" != fuzz ] || { shift; exec tools/gates/fuzz.sh "$@"; }
 
 action=build full=0 nightly=0 install=1 viz=enabled
 for argument in "$@"; do
@@ -112,6 +112,7 @@ if [ $action = test ] && [ $full = 1 ]; then
     done
     grep -q avx512vl /proc/cpuinfo || { need_later bochs has_command bochs; need_later lz4 has_command lz4; }
 fi
+[ $action != test ] || [ $nightly = 0 ] || need_later gcovr has_command gcovr
 if [ $action = wasm ] || { [ $action = test ] && [ $full = 1 ]; }; then
     need_later clang-19 has_command clang-19
     need_later lld-19 has_command wasm-ld-19
@@ -233,7 +234,7 @@ ninja -C build
 
 case $action in
 build) echo "built: build/deberta (try: build/deberta --help)" ;;
-demo) tools/demo.sh ;;
+demo) tools/making/demo.sh ;;
 wasm)
     wasm/fetch_sources.sh build-wasm/sources
     wasm/configure.py build-wasm
@@ -247,5 +248,5 @@ test)
     set --
     [ $full = 0 ] || set -- --full
     [ $nightly = 0 ] || set -- --nightly
-    exec python3 tools/run_tests.py "$@" ;;
+    exec python3 tools/gates/run_tests.py "$@" ;;
 esac

@@ -89,8 +89,8 @@ void bench_results_describe(result *r, const bench_results *results);
  * is what messages call the file. */
 deberta_status bench_results_read_json(bench_results *results, FILE *in, const char *where, deberta_error *err);
 
-/* The file at path; "-" is standard input. */
-deberta_status bench_results_read_file(bench_results *results, const char *path, deberta_error *err);
+/* The file at path; "-" is standard input. kept (may be NULL): its JSON, which the caller releases. */
+deberta_status bench_results_read_file(bench_results *results, json_t **kept, const char *path, deberta_error *err);
 
 /* "full", "c2c", "c2c+c2p", "c2c+p2c". */
 const char *term_selection_name(term_selection terms);

@@ -5,12 +5,18 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/text.h"
-
 #include "bench/result_fields.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/io/json_file.h"
+
+/* A hundred thousand points of a sweep have some 60 MB. */
+static const json_limits limits = {.bytes = 256 << 20, .depth = 32, .values = (size_t)16 << 20};
+enum { CHUNK_BYTES = 1 << 16 };
 
 static double get_number(const json_t *object, const char *name)
 {
@@ -148,32 +154,46 @@ static deberta_status get_report(const json_t *root, bench_results *report, cons
     return DEBERTA_OK;
 }
 
-/* A byte order mark. Only one byte can be put back into a pipe: what begins like a mark and is none, is no JSON either.
- */
-static void skip_mark(FILE *in)
+/* Reads the rest of a stream, of which one byte more than a file of results may have is enough. */
+static deberta_status read_stream(char **text, size_t *bytes, FILE *in, const char *where, deberta_error *err)
 {
-    const int first = getc(in);
-    if (first == 0xEF && getc(in) == 0xBB && getc(in) == 0xBF) return;
-    if (first != EOF) ungetc(first, in);
+    size_t capacity = 0, got = 1;
+    for (*text = NULL, *bytes = 0; got > 0 && *bytes <= limits.bytes; *bytes += got) {
+        char *more = grown(*text, &capacity, *bytes + CHUNK_BYTES, 1);
+        if (!more) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its JSON", where);
+        *text = more;
+        got = fread(*text + *bytes, 1, CHUNK_BYTES, in);
+    }
+    if (ferror(in)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be read: %s", where, strerror(errno));
+    return DEBERTA_OK;
+}
+
+static deberta_status read_results(bench_results *report, json_t **kept, FILE *in, const char *where,
+                                   deberta_error *err)
+{
+    char *text;
+    size_t bytes;
+    json_t *root = NULL;
+    *report = (bench_results){0};
+    deberta_status status = read_stream(&text, &bytes, in, where, err);
+    if (status == DEBERTA_OK) status = json_file_parse(&root, text, bytes, &limits, where, err);
+    if (status == DEBERTA_OK) status = get_report(root, report, where, err);
+    free(text);
+    if (status == DEBERTA_OK && kept)
+        *kept = root;
+    else
+        json_decref(root);
+    return status;
 }
 
 deberta_status bench_results_read_json(bench_results *report, FILE *in, const char *where, deberta_error *err)
 {
-    json_error_t problem;
-    *report = (bench_results){0};
-    skip_mark(in);
-    json_t *root = json_loadf(in, JSON_REJECT_DUPLICATES, &problem);
-    if (!root)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %d, column %d: %s", where, problem.line, problem.column,
-                     problem.text);
-    deberta_status status = get_report(root, report, where, err);
-    json_decref(root);
-    return status;
+    return read_results(report, NULL, in, where, err);
 }
 
-deberta_status bench_results_read_file(bench_results *report, const char *path, deberta_error *err)
+deberta_status bench_results_read_file(bench_results *report, json_t **kept, const char *path, deberta_error *err)
 {
-    if (strcmp(path, "-") == 0) return bench_results_read_json(report, stdin, "standard input", err);
+    if (strcmp(path, "-") == 0) return read_results(report, kept, stdin, "standard input", err);
     FILE *file = fopen(path, "rb");
     if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     struct stat about;
@@ -181,7 +201,7 @@ deberta_status bench_results_read_file(bench_results *report, const char *path, 
         stream_discard(file);
         DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: is a folder, expected a JSON file", path);
     }
-    const deberta_status status = bench_results_read_json(report, file, path, err);
+    const deberta_status status = read_results(report, kept, file, path, err);
     stream_discard(file);
     return status;
 }

@@ -26,15 +26,15 @@ static deberta_status open_session(const sweep *s, const sweep_point *p, bool pr
     deberta_session_options options = {
         .struct_size = sizeof options,
         .isa = p->isa,
-        .max_tokens = p->tokens,
-        .threads = p->threads,
+        .max_tokens = p->result.tokens,
+        .threads = p->result.threads,
         .memory_limit_bytes = s->options->memory_limit_bytes,
         .pin_threads = s->options->pin_threads,
     };
     session_internal_options internal = {
         .terms = p->terms,
-        .layers = p->layers,
-        .recompute_positions = !p->position_cache,
+        .layers = p->result.layers,
+        .recompute_positions = !p->result.position_cache,
         .profile = profile,
     };
     return session_create_within(session, s->model, &options, &internal, 0, err);
@@ -47,7 +47,7 @@ static deberta_status sweep_encode(const sweep *s, const sweep_point *p, deberta
         .struct_size = sizeof batch,
         .ids = s->ids,
         .sequence_starts = s->starts,
-        .sequences = p->sequences,
+        .sequences = p->result.batch,
     };
     *outputs = (deberta_outputs){.struct_size = sizeof *outputs};
     double start = timer_now();
@@ -59,12 +59,12 @@ static deberta_status sweep_encode(const sweep *s, const sweep_point *p, deberta
 static void set_starts(const sweep *s, const sweep_point *p)
 {
     s->starts[0] = 0;
-    for (size_t i = 0; i < p->sequences; i++) s->starts[i + 1] = s->starts[i] + p->lengths[i];
+    for (size_t i = 0; i < p->result.batch; i++) s->starts[i + 1] = s->starts[i] + p->lengths[i];
 }
 
 static uint64_t checksum_of(const sweep *s, const sweep_point *p, const deberta_outputs *outputs)
 {
-    return hidden_checksum(outputs, 0, p->tokens, s->info.hidden_size);
+    return hidden_checksum(outputs, 0, p->result.tokens, s->info.hidden_size);
 }
 
 /* ----------------------------------------------------------------------------------------------- memory, in a child */
@@ -122,9 +122,9 @@ deberta_status sweep_probe_all(sweep *s, deberta_error *err)
         deberta_status status =
             child_run(probe, &request, &answer, sizeof answer, "an encode in its own process", &inner);
         if (status != DEBERTA_OK) return fail_at(p, status, &inner, err);
-        p->peak_rss_bytes = answer.peak_rss_bytes;
-        p->workspace_bytes = answer.workspace_bytes;
-        p->checksum = answer.checksum;
+        p->result.peak_rss_bytes = answer.peak_rss_bytes;
+        p->result.workspace_bytes = answer.workspace_bytes;
+        p->result.checksum = answer.checksum;
         s->worked_flops += p->cost.total.flops;
         s->worked_seconds += answer.seconds;
     }
@@ -173,19 +173,19 @@ static void plan_samples(const sweep *s, sweep_point *p)
 {
     double wanted = fmax((double)s->repetitions, fmin(ceil(s->min_seconds / p->estimate), SWEEP_MAX_SAMPLES));
     p->wanted = (size_t)wanted;
-    p->samples = scope_take(s->list.memory, p->wanted, sizeof *p->samples);
+    p->result.samples = scope_take(s->list.memory, p->wanted, sizeof *p->result.samples);
 }
 
 /* The first encode, by which samples were planned, may have been slower than those that count. */
 static void plan_more(const sweep *s, sweep_point *p)
 {
     double seconds = 0;
-    for (size_t i = 0; i < p->taken; i++) seconds += p->samples[i];
+    for (size_t i = 0; i < p->taken; i++) seconds += p->result.samples[i];
     if (p->taken < p->wanted || seconds >= s->min_seconds || p->wanted == SWEEP_MAX_SAMPLES) return;
     const double each = seconds / (double)p->taken, more = ceil((s->min_seconds - seconds) / each);
     const size_t wanted = (size_t)fmin((double)p->taken + fmax(more, 1), SWEEP_MAX_SAMPLES);
     double *more_room = scope_take(s->list.memory, wanted, sizeof *more_room);
-    p->samples = memcpy(more_room, p->samples, p->taken * sizeof *more_room);
+    p->result.samples = memcpy(more_room, p->result.samples, p->taken * sizeof *more_room);
     p->wanted = wanted;
 }
 
@@ -209,7 +209,7 @@ static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *se
     machine_counters before = machine_read_counters();
     for (size_t left = samples_of_visit(p); left > 0 && !s->stopped; left--) {
         if (s->options->cold) empty_caches(s);
-        DEBERTA_TRY(sweep_encode(s, p, session, &outputs, &p->samples[p->taken], err));
+        DEBERTA_TRY(sweep_encode(s, p, session, &outputs, &p->result.samples[p->taken], err));
         p->taken++;
         if (p->estimate > SLOW_SECONDS) sweep_tell(s, "time", p);
     }
@@ -217,7 +217,7 @@ static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *se
     double wall = after.wall - before.wall;
     p->others += machine_activity_between(&before, &after).others * wall;
     p->counted += wall;
-    if (checksum_of(s, p, &outputs) != p->checksum) p->varies = true;
+    if (checksum_of(s, p, &outputs) != p->result.checksum) p->varies = true;
     plan_more(s, p);
     return DEBERTA_OK;
 }
@@ -252,7 +252,7 @@ deberta_status sweep_sample_all(sweep *s, deberta_error *err)
         shuffle(s, order);
         for (size_t i = 0; i < s->list.count && status == DEBERTA_OK && !s->stopped; i++) {
             sweep_point *p = &s->list.points[order[i]];
-            if (p->samples && p->taken == p->wanted) continue;
+            if (p->result.samples && p->taken == p->wanted) continue;
             sweep_tell(s, "time", p);
             if (!s->stopped) status = visit(s, p, err);
             again = true;
@@ -270,10 +270,6 @@ deberta_status sweep_sample_all(sweep *s, deberta_error *err)
 enum { LEAST_PROFILED = 5, MOST_PROFILED = 60 };
 #define NEAR_ENOUGH           0.03
 #define MOST_PROFILED_SECONDS 5
-
-typedef struct profiled_encode {
-    double seconds, stage[PROFILE_STAGES], part[PROFILE_PARTS];
-} profiled_encode;
 
 /* Thread-seconds of a stage over the number of threads are its share of the wall time. */
 static void collect_stages(const profile *found, profiled_encode *one)
@@ -305,7 +301,7 @@ static deberta_status profile_session(sweep *s, sweep_point *p, deberta_session 
     profiled_encode one, best = {0};
     double spent = 0;
     if (!session_profile(session)) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "this session keeps no times of stages");
-    statistics_summarize(&time, p->samples, p->taken);
+    statistics_summarize(&time, p->result.samples, p->taken);
     DEBERTA_TRY(profile_once(s, p, session, &one, err)); /* does not count */
     for (size_t k = 0; k < MOST_PROFILED; k++) {
         const bool is_near = fabs(best.seconds / time.median - 1) <= NEAR_ENOUGH;
@@ -314,10 +310,7 @@ static deberta_status profile_session(sweep *s, sweep_point *p, deberta_session 
         spent += one.seconds;
         if (k == 0 || fabs(one.seconds - time.median) < fabs(best.seconds - time.median)) best = one;
     }
-    p->profiled_seconds = best.seconds;
-    memcpy(p->stage_seconds, best.stage, sizeof p->stage_seconds);
-    memcpy(p->part_seconds, best.part, sizeof p->part_seconds);
-    p->profiled = true;
+    p->profiled = best;
     return DEBERTA_OK;
 }
 

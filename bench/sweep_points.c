@@ -78,15 +78,15 @@ static deberta_status check_tiers(const axes *a, deberta_error *err)
 static deberta_status set_lengths(scope *memory, sweep_point *p, size_t length, const size_list *mix, size_t sequences,
                                   deberta_error *err)
 {
-    p->sequences = mix ? mix->count : sequences;
-    p->ragged = mix != NULL;
-    p->lengths = scope_take(memory, p->sequences, sizeof *p->lengths);
-    for (size_t i = 0; i < p->sequences; i++) {
+    p->result.batch = mix ? mix->count : sequences;
+    p->lengths = scope_take(memory, p->result.batch, sizeof *p->lengths);
+    for (size_t i = 0; i < p->result.batch; i++) {
         p->lengths[i] = mix ? mix->values[i] : length;
-        if (p->lengths[i] > p->longest) p->longest = p->lengths[i];
-        if (!size_add(p->tokens, p->lengths[i], &p->tokens))
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a batch of %zu sequences has too many tokens", p->sequences);
+        if (p->lengths[i] > p->result.n) p->result.n = p->lengths[i];
+        if (!size_add(p->result.tokens, p->lengths[i], &p->result.tokens))
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a batch of %zu sequences has too many tokens", p->result.batch);
     }
+    p->result.lengths = mix ? p->lengths : NULL;
     return DEBERTA_OK;
 }
 
@@ -103,18 +103,18 @@ static deberta_status add_variants(sweep_points *list, const axes *a, const swee
         p->isa = a->isas[rest % a->isa_count];
         if (p->isa == DEBERTA_ISA_AUTO) p->isa = deberta_isa_best();
         rest /= a->isa_count;
-        p->threads = a->threads[rest % a->thread_count];
+        p->result.threads = a->threads[rest % a->thread_count];
         rest /= a->thread_count;
-        p->position_cache = a->caches[rest % a->cache_count];
+        p->result.position_cache = a->caches[rest % a->cache_count];
         rest /= a->cache_count;
         p->terms = a->terms[rest % a->term_count];
         rest /= a->term_count;
-        p->layers = a->layers[rest];
+        p->result.layers = a->layers[rest];
         cost_point work = {.lengths = p->lengths,
-                           .sequences = p->sequences,
-                           .layers = p->layers,
+                           .sequences = p->result.batch,
+                           .layers = p->result.layers,
                            .terms = p->terms,
-                           .recompute_positions = !p->position_cache};
+                           .recompute_positions = !p->result.position_cache};
         cost_model_compute(&p->cost, model, o->reference, &work);
     }
     return DEBERTA_OK;
@@ -154,10 +154,11 @@ deberta_status sweep_points_make(sweep_points *list, const sweep_options *option
 
 void sweep_point_describe(const sweep_point *p, char *text, size_t capacity_bytes)
 {
-    int used = p->ragged ? snprintf(text, capacity_bytes, "%zu sequences of up to %zu tokens", p->sequences, p->longest)
-                         : snprintf(text, capacity_bytes, "n = %zu, batch %zu", p->longest, p->sequences);
+    int used = p->result.lengths
+                   ? snprintf(text, capacity_bytes, "%zu sequences of up to %zu tokens", p->result.batch, p->result.n)
+                   : snprintf(text, capacity_bytes, "n = %zu, batch %zu", p->result.n, p->result.batch);
     if (used < 0 || (size_t)used >= capacity_bytes) return;
-    snprintf(text + used, capacity_bytes - (size_t)used, ", %zu layers, %s, %zu thread%s, attention %s%s", p->layers,
-             deberta_isa_name(p->isa), p->threads, p->threads == 1 ? "" : "s", term_selection_name(p->terms),
-             p->position_cache ? "" : ", no position cache");
+    snprintf(text + used, capacity_bytes - (size_t)used, ", %zu layers, %s, %zu thread%s, attention %s%s",
+             p->result.layers, deberta_isa_name(p->isa), p->result.threads, p->result.threads == 1 ? "" : "s",
+             term_selection_name(p->terms), p->result.position_cache ? "" : ", no position cache");
 }

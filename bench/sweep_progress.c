@@ -20,10 +20,10 @@ static double remaining_seconds(const sweep *s)
         const sweep_point *p = &s->list.points[i];
         double one = estimate_of(s, p);
         double wanted = fmax((double)s->repetitions, fmin(s->min_seconds / one, SWEEP_MAX_SAMPLES));
-        if (p->samples) wanted = (double)p->wanted;
+        if (p->result.samples) wanted = (double)p->wanted;
         sum += 1.3 * one * (wanted - (double)p->taken); /* with the encodes that do not count */
-        if (p->workspace_bytes == 0) sum += 1.5 * one;
-        if (s->options->breakdown && !p->profiled) sum += 4 * one;
+        if (p->result.workspace_bytes == 0) sum += 1.5 * one;
+        if (s->options->breakdown && p->profiled.seconds == 0) sum += 4 * one;
     }
     return sum;
 }

@@ -8,57 +8,47 @@
 static void fill_breakdown(bench_result *r, const sweep_point *p)
 {
     r->has_breakdown = true;
-    r->breakdown_s = r->waiting_s = p->profiled_seconds;
+    r->breakdown_s = r->waiting_s = p->profiled.seconds;
     for (int stage = 0; stage < PROFILE_STAGES; stage++) {
-        r->breakdown[stage].seconds = p->stage_seconds[stage];
-        r->waiting_s -= p->stage_seconds[stage];
+        r->breakdown[stage].seconds = p->profiled.stage[stage];
+        r->waiting_s -= p->profiled.stage[stage];
         if (stage == PROFILE_TASKS) continue;
         r->breakdown[stage].gflop = 1e-9 * p->cost.stage[stage].reachable_flops;
         r->breakdown[stage].bytes = p->cost.stage[stage].bytes;
     }
     for (int part = 0; part < PROFILE_PARTS; part++)
-        r->parts[part] = (bench_stage){.seconds = p->part_seconds[part], .gflop = 1e-9 * p->cost.part_flops[part]};
+        r->parts[part] = (bench_stage){.seconds = p->profiled.part[part], .gflop = 1e-9 * p->cost.part_flops[part]};
     r->waiting_s = fmax(0, r->waiting_s);
 }
 
+/* Completes the result of a point, whose measurements are in it. */
 static void fill_result(bench_result *r, const sweep *s, const sweep_point *p, const machine_roofs *roofs)
 {
-    *r = (bench_result){
-        .engine = "deberta",
-        .position_cache = p->position_cache,
-        .cold = s->options->cold,
-        .threads = p->threads,
-        .layers = p->layers,
-        .n = p->longest,
-        .batch = p->sequences,
-        .tokens = p->tokens,
-        .other_cores = p->counted > 0 ? p->others / p->counted : 0,
-        .gflop = 1e-9 * p->cost.total.flops,
-        .gflop_reachable = 1e-9 * p->cost.total.reachable_flops,
-        .table_rows = p->cost.table_rows,
-        .reachable_rows = p->cost.reachable_rows,
-        .peak_rss_bytes = p->peak_rss_bytes,
-        .workspace_bytes = p->workspace_bytes,
-        .checksum = p->checksum,
-    };
+    *r = p->result;
+    r->cold = s->options->cold;
+    r->other_cores = p->counted > 0 ? p->others / p->counted : 0;
+    r->gflop = 1e-9 * p->cost.total.flops;
+    r->gflop_reachable = 1e-9 * p->cost.total.reachable_flops;
+    r->table_rows = p->cost.table_rows;
+    r->reachable_rows = p->cost.reachable_rows;
+    snprintf(r->engine, sizeof r->engine, "deberta");
     utf8_copy(r->model, sizeof r->model, s->info.name);
     memcpy(r->model_sha256, s->digest, sizeof r->model_sha256);
     snprintf(r->isa, sizeof r->isa, "%s", deberta_isa_name(p->isa));
     snprintf(r->precision, sizeof r->precision, "%s", deberta_precision_name(s->info.precision));
     snprintf(r->attention, sizeof r->attention, "%s", term_selection_name(p->terms));
-    r->samples = p->samples;
-    r->lengths = p->ragged ? p->lengths : NULL;
     statistics_summarize(&r->time, r->samples, p->taken);
     r->gflops = r->gflop / r->time.median;
     r->tokens_per_s = (double)r->tokens / r->time.median;
-    const double peak = machine_peak_of(roofs, p->isa, p->threads, s->info.precision);
+    const double peak = machine_peak_of(roofs, p->isa, r->threads, s->info.precision);
     r->peak_fraction = peak > 0 ? r->gflops / peak : 0;
-    if (p->profiled) fill_breakdown(r, p);
+    if (p->profiled.seconds > 0) fill_breakdown(r, p);
 }
 
 static bool same_batch(const sweep_point *a, const sweep_point *b)
 {
-    return a->sequences == b->sequences && memcmp(a->lengths, b->lengths, a->sequences * sizeof *a->lengths) == 0;
+    return a->result.batch == b->result.batch &&
+           memcmp(a->lengths, b->lengths, a->result.batch * sizeof *a->lengths) == 0;
 }
 
 /* Tier, threads and the position cache must not change a bit. */
@@ -74,8 +64,8 @@ static void check_agreement(const sweep *s, bench_results *results)
         }
         for (size_t j = 0; j < i; j++) {
             const sweep_point *q = &s->list.points[j];
-            if (p->layers != q->layers || p->terms != q->terms || !same_batch(p, q)) continue;
-            if (p->checksum != q->checksum && p->workspace_bytes && q->workspace_bytes) {
+            if (p->result.layers != q->result.layers || p->terms != q->terms || !same_batch(p, q)) continue;
+            if (p->result.checksum != q->result.checksum && p->result.workspace_bytes && q->result.workspace_bytes) {
                 machine_note(&results->sheet, "output differs from another tier's or number of threads': %.100s",
                              where);
                 results->disagreements++;

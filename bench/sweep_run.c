@@ -33,8 +33,8 @@ static void make_input(sweep *s)
 {
     size_t tokens = 1, sequences = 1;
     for (size_t i = 0; i < s->list.count; i++) {
-        if (s->list.points[i].tokens > tokens) tokens = s->list.points[i].tokens;
-        if (s->list.points[i].sequences > sequences) sequences = s->list.points[i].sequences;
+        if (s->list.points[i].result.tokens > tokens) tokens = s->list.points[i].result.tokens;
+        if (s->list.points[i].result.batch > sequences) sequences = s->list.points[i].result.batch;
     }
     s->ids = scope_take(s->list.memory, tokens, sizeof *s->ids);
     s->starts = scope_take(s->list.memory, sequences + 1, sizeof *s->starts);
@@ -51,8 +51,8 @@ static deberta_status measure_roofs(sweep *s, machine_sheet *sheet, deberta_erro
         const sweep_point *p = &s->list.points[i];
         size_t known = 0;
         tiers |= 1u << p->isa;
-        while (known < count && threads[known] != p->threads) known++;
-        if (known == count && count < MACHINE_MAX_ROOFS) threads[count++] = p->threads;
+        while (known < count && threads[known] != p->result.threads) known++;
+        if (known == count && count < MACHINE_MAX_ROOFS) threads[count++] = p->result.threads;
     }
     return machine_measure_roofs(&sheet->roofs, threads, count, tiers, true, err);
 }

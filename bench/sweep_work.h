@@ -9,27 +9,26 @@
 #include "core/base/parallel.h"
 #include "core/load/model.h"
 
+/* Times of one encode with clocks in its stages; zeros: none was measured. */
+typedef struct profiled_encode {
+    double seconds, stage[PROFILE_STAGES], part[PROFILE_PARTS];
+} profiled_encode;
+
 /* The points of a sweep: every combination that the options ask for. Only for the sweep's own files. */
 typedef struct sweep_point {
-    /* Settings of the point. */
-    size_t *lengths; /* [sequences] */
-    size_t sequences, longest, tokens, layers, threads;
+    bench_result result; /* its settings and what was measured; sweep_collect adds what follows from these */
+    size_t *lengths;     /* [result.batch], whether ragged or not */
     deberta_isa isa;
     term_selection terms;
-    bool ragged, position_cache;
     cost cost;
 
     /* Progress of the point. */
-    double estimate; /* seconds of one encode, as far as known; 0: not yet */
-    size_t wanted;   /* samples */
-    double *samples; /* [wanted] */
-    size_t taken;
+    double estimate;        /* seconds of one encode, as far as known; 0: not yet */
+    size_t wanted;          /* samples: room of result.samples */
+    size_t taken;           /* of them */
     double others, counted; /* seconds that other processes used, of so many */
-    size_t peak_rss_bytes, workspace_bytes;
-    uint64_t checksum;
-    bool varies; /* an encode gave other bits than the first */
-    bool profiled;
-    double stage_seconds[PROFILE_STAGES], part_seconds[PROFILE_PARTS], profiled_seconds;
+    bool varies;            /* an encode gave other bits than the first */
+    profiled_encode profiled;
 } sweep_point;
 
 typedef struct sweep_points {

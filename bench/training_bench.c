@@ -218,16 +218,16 @@ size_t training_memory_plan(const training_memory *m)
 
 static deberta_status open_training(training *t, const training_bench_options *o, deberta_error *err)
 {
-    const learner_options options = {.threads = o->threads,
+    const learner_options options = {.asked = {.threads = o->threads,
+                                               .shards = o->shards,
+                                               .isa = o->isa,
+                                               .reference = o->reference,
+                                               .micro_tokens = o->micro_tokens,
+                                               .recompute = o->recomputes},
                                      .max_tokens = o->sequences * o->tokens,
-                                     .parts = o->shards,
-                                     .isa = o->isa,
-                                     .reference = o->reference,
                                      .decodes = o->decodes,
                                      .longest = o->tokens,
-                                     .micro_tokens = o->micro_tokens,
-                                     .predicts_words = true,
-                                     .recomputes = o->recomputes};
+                                     .predicts_words = true};
     /* a rate of nearly nothing: the work is the same, and no step runs away */
     const deberta_trainer_options recipe = {.schedule = DEBERTA_SCHEDULE_CONSTANT,
                                             .learning_rate = 1e-8,
@@ -247,8 +247,8 @@ static deberta_status training_bench_measure(training_measurement *found, traini
                                              deberta_error *err)
 {
     const learner *l = t->learner;
-    *found =
-        (training_measurement){.threads = l->options.threads, .count = o->repetitions, .decodes = t->options.decodes};
+    *found = (training_measurement){
+        .threads = l->options.asked.threads, .count = o->repetitions, .decodes = t->options.decodes};
     snprintf(found->isa, sizeof found->isa, "%s", l->session->kernels.gemm_f32_isa);
     found->seconds = scope_take(&found->arrays, o->repetitions, sizeof *found->seconds);
     found->processor = scope_take(&found->arrays, o->repetitions, sizeof *found->processor);

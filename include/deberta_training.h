@@ -181,6 +181,11 @@ typedef struct deberta_trainer_options {
      * before a sequence of a prepared batch, which is cut. */
     void (*note)(void *context, const char *sentence);
     void *note_context;
+    size_t chain_every; /* steps between records of chain.jsonl; 0: no chain, unless the resumed run has one */
+    size_t keep_every;  /* checkpoints of multiples of this step are written and stay; 0: none */
+    /* 1: for deberta_trainer_audit. The folder is that of a run with a chain; nothing is written in it. */
+    int audit;
+    size_t audit_from; /* the step of the checkpoint that the audit starts from; 0: the beginning of the run */
 } deberta_trainer_options;
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \
@@ -237,6 +242,45 @@ DEBERTA_STATIC_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
  * it. */
 DEBERTA_STATIC_API deberta_status deberta_trainer_save(const deberta_trainer *trainer, const char *folder,
                                                        deberta_error *err);
+
+/* The chain of a run: records of what the training was after a step, each with a digest over itself and the record
+ * before it (docs/audit.md). */
+
+typedef struct deberta_chain deberta_chain;
+
+typedef struct deberta_chain_record {
+    size_t step;
+    const char *of; /* NULL: `digest` is of the whole state; else of the weights in this folder of the run: "" is its
+                     * own, "best", "generator", ... */
+    const char *digest; /* 64 hex digits */
+    const char *link;   /* 64 hex digits: SHA-256 of the previous link and of this record */
+    int follows;        /* whether the link is right */
+} deberta_chain_record;
+
+typedef struct deberta_chain_info {
+    size_t every;       /* steps between records */
+    size_t count;       /* number of records */
+    const char *recipe; /* SHA-256 of the run's recipe.json */
+    const char *head;   /* the last link: it identifies all records and the recipe */
+    int follows;        /* whether the first link is right */
+} deberta_chain_info;
+
+/* Reads RUN/chain.jsonl and computes all links again. DEBERTA_E_FORMAT: malformed; DEBERTA_E_SYSTEM: there is none. */
+DEBERTA_STATIC_API deberta_status deberta_chain_open(deberta_chain **chain, const char *folder, deberta_error *err);
+DEBERTA_STATIC_API void deberta_chain_free(deberta_chain **chain);
+/* Both live as long as the chain. A record beyond the last is NULL. */
+DEBERTA_STATIC_API const deberta_chain_info *deberta_chain_describe(const deberta_chain *chain);
+DEBERTA_STATIC_API const deberta_chain_record *deberta_chain_record_at(const deberta_chain *chain, size_t index);
+
+/* Compares the state of a trainer that was opened with `audit` with the records of its step, then executes steps until
+ * the step `until` and compares all records on the way. It stops at the first state that differs: *differs is that
+ * record, and `found` what was computed; NULL: all states are equal. on_record: NULL, or called after each record that
+ * is compared, and for records of weights, which the caller compares with what deberta_trainer_save writes; a result
+ * other than 0 stops the audit. */
+DEBERTA_STATIC_API deberta_status
+deberta_trainer_audit(deberta_trainer *trainer, const deberta_chain *chain, size_t until,
+                      int (*on_record)(void *context, const deberta_chain_record *record), void *context,
+                      const deberta_chain_record **differs, char found[65], deberta_error *err);
 
 typedef struct deberta_tokenizer_training {
     size_t struct_size;

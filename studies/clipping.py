@@ -8,7 +8,7 @@ Puts to the test: there is an optimal clipping distance; relative distances gene
 import study
 import losses
 
-DISTANCES, CONTEXTS = (2, 4, 8, 16, 32, 64, 128), (64, 128, 256, 512)  # as tools/train_grid.py trains them
+DISTANCES, CONTEXTS = (2, 4, 8, 16, 32, 64, 128), (64, 128, 256, 512)  # as train_grid.py trains them
 TRAINED, LONGEST = 128, 512  # contexts
 
 

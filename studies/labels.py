@@ -3,7 +3,7 @@
 
     python3 studies/labels.py docs/studies/data/labels.csv
 
-Puts to the test: a model gives a text one answer. RESULTS is what tools/label_flips.py counted over several engines.
+Puts to the test: a model gives a text one answer. RESULTS is what studies/label_flips.py counted over several engines.
 --quick counts now, with the engines that are installed, on the repository's own sentences. SPDX-License-Identifier: MIT
 """
 import importlib.util
@@ -32,7 +32,7 @@ def measured(model):
     with tempfile.TemporaryDirectory() as work:
         def flips(*words):
             paths = os.pathsep.join([str(study.ROOT / "python"), os.environ.get("PYTHONPATH", "")])
-            command = [sys.executable, str(study.ROOT / "tools" / "label_flips.py"), *words, "--work", work, "--engines", ",".join(engines)]
+            command = [sys.executable, str(study.ROOT / "studies" / "label_flips.py"), *words, "--work", work, "--engines", ",".join(engines)]
             if subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.DEVNULL).returncode:
                 study.refuse(study.SYSTEM, f"{' '.join(command)} failed")
         flips("prepare", model, "--hide")

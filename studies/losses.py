@@ -1,4 +1,4 @@
-"""Tables of losses of models that were trained alike, as tools/train_grid.py and tools/train_studies.py write them: what `grid` and `clipping` share.
+"""Tables of losses of models that were trained alike, as train_grid.py and train_studies.py write them: what `grid` and `clipping` share.
 
 SPDX-License-Identifier: MIT
 """

@@ -4,7 +4,7 @@
     python3 studies/released.py docs/studies/data/released.csv
 
 Puts to the test: an answer needs both position terms, and it stays in int16 and int8. --measure FOLDER writes RESULTS: FOLDER is a classifier of texts, such as
-tools/folder_of_wheel.py makes of a published one; --quick asks models/demo about a few sentences. SPDX-License-Identifier: MIT
+tools/making/folder_of_wheel.py makes of a published one; --quick asks models/demo about a few sentences. SPDX-License-Identifier: MIT
 """
 from pathlib import Path
 

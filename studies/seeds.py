@@ -7,15 +7,13 @@ Puts to the test: training is chaotic, so rounding is noise like any other; a fe
 --train STATE --corpus FOLDER trains what STATE lacks and writes the table of losses; --quick trains three models on sentences of the repository.
 SPDX-License-Identifier: MIT
 """
-import sys
 from pathlib import Path
 
 import study
 import numpy as np
+import study_models
 import trained
 
-sys.path.insert(0, str(study.ROOT / "tools"))
-import study_models  # noqa: E402
 
 SQUARE = 5  # starts, orders and masks, in a Latin square
 PLACES = (0, 1001, 5003, 9001, 15013)  # of a weight that is moved by one unit in its last place

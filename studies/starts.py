@@ -6,16 +6,14 @@
 Puts to the test: the decoder helps because relative positions cannot say where a token stands. All texts begin where a sentence begins. --train STATE --corpus FOLDER
 trains what STATE lacks and writes the table of losses; --quick trains two models on sentences of the repository. SPDX-License-Identifier: MIT
 """
-import sys
 
 import study
 import numpy as np
 import positions
+import study_models
 import trained
 from seeds import streams
 
-sys.path.insert(0, str(study.ROOT / "tools"))
-import study_models  # noqa: E402
 
 CHARACTERS, SEQUENCES, STEPS, WARM_UP = 63, 16, 600, 60
 CLS = 95  # an id that no character has

@@ -24,9 +24,10 @@ import time
 import zlib
 from pathlib import Path
 
-import guard
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools" / "gates"))
+import guard  # noqa: E402
+
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(ROOT / "build" / "deberta")
 FIGURE_TOLERANCE = 0.02  # share of bytes of the decoded image: fonts differ in their hinting
 TIME_TOLERANCE = 0.25
@@ -96,7 +97,7 @@ def lines_of(text):
 
 
 def numbers_of(page):
-    """Every number of a page is what its source says (tools/guard.py)."""
+    """Every number of a page is what its source says (tools/gates/guard.py)."""
     sources, tied, count = guard.Sources(ROOT), 0, 0
     for found, known, wrong in guard.check_page(text_of(page), sources):
         count, tied = count + found, tied + known

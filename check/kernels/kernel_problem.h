@@ -37,60 +37,70 @@ enum { PROBLEM_ARRAYS = 13 };
 
 /* --------------------------------------------------------------------------------------------------------- problems */
 
+/* Each enumeration below is a list of X(NAME, words of problem_text), so that a name without words does not compile. */
+
 /* Distribution of a problem's numbers. */
-typedef enum problem_values {
-    VALUES_ORDINARY, /* mostly of unit size, some large, some tiny: what activations look like */
-    VALUES_HUGE,
-    VALUES_TIES, /* 1 and -1 */
-    VALUES_SUBNORMAL,
-    VALUES_CONSTANT,
-    VALUES_UNIFORM, /* [-1, 1) */
-    VALUES_BELL,    /* roughly normal, sigma 1 */
-    VALUES_WIDE,    /* of many magnitudes */
-    VALUES_WHOLE,   /* -8 ... 8: sums are exact */
-} problem_values;
+#define PROBLEM_VALUES(X)                                                                                              \
+    X(VALUES_ORDINARY, "ordinary") /* mostly of unit size, some large, some tiny: what activations look like */        \
+    X(VALUES_HUGE, "huge")                                                                                             \
+    X(VALUES_TIES, "ties") /* 1 and -1 */                                                                              \
+    X(VALUES_SUBNORMAL, "subnormal")                                                                                   \
+    X(VALUES_CONSTANT, "constant")                                                                                     \
+    X(VALUES_UNIFORM, "uniform") /* [-1, 1) */                                                                         \
+    X(VALUES_BELL, "bell")       /* roughly normal, sigma 1 */                                                         \
+    X(VALUES_WIDE, "wide")       /* of many magnitudes */                                                              \
+    X(VALUES_WHOLE, "whole")     /* -8 ... 8: sums are exact */
 
 /* Options of a kernel call beyond its sizes. */
-typedef enum problem_option {
-    WITH_BIAS = 1 << 0, /* epilogues of the products, in the order of core/kernels.h */
-    WITH_GELU = 1 << 1,
-    WITH_OUTER = 1 << 2,
-    WITH_RESIDUAL = 1 << 3,
-    RESIDUAL_IN_C = 1 << 4, /* the residual is C */
-    WITH_ROW_SCALE = 1 << 5,
-    ACCUMULATE = 1 << 6,
-    WITH_C_SCALE = 1 << 7,
-    FETCH_NEXT = 1 << 8,
-    WITH_SUMS = 1 << 9, /* gemm_tn: those of the columns of A */
-    LARGEST = 1 << 10,  /* all digits as large as they can be */
-    WITH_MASK = 1 << 11,
-    LATER_CHUNK = 1 << 12, /* softmax: not the first of a row */
-    OWN_DELTA = 1 << 13,   /* softmax_backward: of a row, the sum of p dp */
-    IN_PLACE = 1 << 14,
-    WITH_GAIN = 1 << 15,
-    WITH_Y = 1 << 16,        /* activate_backward: the activations as well */
-    WITH_PRODUCTS = 1 << 17, /* sum_rows */
-    WITH_COUPLING = 1 << 18, /* adam */
-    WITH_FACTOR = 1 << 19,   /* of every input before it is quantised */
-    WITHOUT_C2P = 1 << 20,
-    WITHOUT_P2C = 1 << 21,
-    WITHOUT_PROMISE = 1 << 22,   /* the map is not said to have unit steps */
-    DAMAGED = 1 << 23,           /* some inputs are no numbers, and so are results that they reach */
-    WITH_EXPONENTIALS = 1 << 24, /* softmax_backward */
-    PROBLEM_OPTIONS_END = 1 << 25
-} problem_option;
+#define PROBLEM_OPTIONS(X)                                                                                             \
+    X(WITH_BIAS, "bias") /* epilogues of the products, in the order of core/kernels.h */                               \
+    X(WITH_GELU, "gelu")                                                                                               \
+    X(WITH_OUTER, "outer")                                                                                             \
+    X(WITH_RESIDUAL, "residual")                                                                                       \
+    X(RESIDUAL_IN_C, "residual is c")                                                                                  \
+    X(WITH_ROW_SCALE, "row_scale")                                                                                     \
+    X(ACCUMULATE, "accumulate")                                                                                        \
+    X(WITH_C_SCALE, "c_scale")                                                                                         \
+    X(FETCH_NEXT, "next")                                                                                              \
+    X(WITH_SUMS, "sums")         /* gemm_tn: those of the columns of A */                                              \
+    X(LARGEST, "largest digits") /* all digits as large as they can be */                                              \
+    X(WITH_MASK, "mask")                                                                                               \
+    X(LATER_CHUNK, "later chunk") /* softmax: not the first of a row */                                                \
+    X(OWN_DELTA, "own delta")     /* softmax_backward: of a row, the sum of p dp */                                    \
+    X(IN_PLACE, "in place")                                                                                            \
+    X(WITH_GAIN, "gain")                                                                                               \
+    X(WITH_Y, "y")               /* activate_backward: the activations as well */                                      \
+    X(WITH_PRODUCTS, "products") /* sum_rows */                                                                        \
+    X(WITH_COUPLING, "coupled")  /* adam */                                                                            \
+    X(WITH_FACTOR, "factor")     /* of every input before it is quantised */                                           \
+    X(WITHOUT_C2P, "no c2p")                                                                                           \
+    X(WITHOUT_P2C, "no p2c")                                                                                           \
+    X(WITHOUT_PROMISE, "no promise")     /* the map is not said to have unit steps */                                  \
+    X(DAMAGED, "damaged")                /* some inputs are no numbers, and so are results that they reach */          \
+    X(WITH_EXPONENTIALS, "exponentials") /* softmax_backward */
 
 /* Shape of the map from distances to rows of a table. */
-typedef enum problem_map {
-    MAP_V3,
-    MAP_FLAT,
-    MAP_LINEAR,
-    MAP_HALF,
-    MAP_RARE,
-    MAP_DENSE,
-    MAP_SATURATED,
-    MAP_ANY
-} problem_map;
+#define PROBLEM_MAPS(X)                                                                                                \
+    X(MAP_V3, "v3")                                                                                                    \
+    X(MAP_FLAT, "flat")                                                                                                \
+    X(MAP_LINEAR, "linear")                                                                                            \
+    X(MAP_HALF, "steps at random")                                                                                     \
+    X(MAP_RARE, "few steps")                                                                                           \
+    X(MAP_DENSE, "many steps")                                                                                         \
+    X(MAP_SATURATED, "linear between flat ends")                                                                       \
+    X(MAP_ANY, "no order")
+
+#define NAME(name, words) name,
+#define BIT(name, words)  name##_BIT,
+#define FLAG(name, words) name = 1 << name##_BIT,
+typedef enum problem_values { PROBLEM_VALUES(NAME) } problem_values;
+typedef enum problem_map { PROBLEM_MAPS(NAME) } problem_map;
+enum { PROBLEM_OPTIONS(BIT) PROBLEM_OPTION_COUNT };
+typedef enum problem_option { PROBLEM_OPTIONS(FLAG) PROBLEM_OPTIONS_END = 1 << PROBLEM_OPTION_COUNT } problem_option;
+#undef NAME
+#undef BIT
+#undef FLAG
+
 enum { MAP_V3_ROWS = 512 };
 
 typedef struct kernel_problem {

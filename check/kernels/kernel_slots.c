@@ -72,16 +72,10 @@ static size_t kernel_slots_add_text(char *text, size_t length, size_t capacity, 
 
 void problem_text(const kernel_problem *p, char *text, size_t capacity_bytes)
 {
-    static const char *const options[] = {
-        ", bias",           ", gelu",       ", outer",       ", residual",  ", residual is c",
-        ", row_scale",      ", accumulate", ", c_scale",     ", next",      ", sums",
-        ", largest digits", ", mask",       ", later chunk", ", own delta", ", in place",
-        ", gain",           ", y",          ", products",    ", coupled",   ", factor",
-        ", no c2p",         ", no p2c",     ", no promise",  ", damaged"};
-    static const char *const values[] = {"ordinary", "huge", "ties", "subnormal", "constant",
-                                         "uniform",  "bell", "wide", "whole"};
-    static const char *const maps[] = {
-        "v3", "flat", "linear", "steps at random", "few steps", "many steps", "linear between flat ends", "no order"};
+#define WORDS(name, words) words,
+    static const char *const options[] = {PROBLEM_OPTIONS(WORDS)}, *const values[] = {PROBLEM_VALUES(WORDS)},
+                             *const maps[] = {PROBLEM_MAPS(WORDS)};
+#undef WORDS
     const kernel_description *d = descriptions[p->slot];
     size_t length = 0;
     if (!capacity_bytes) return;
@@ -94,8 +88,11 @@ void problem_text(const kernel_problem *p, char *text, size_t capacity_bytes)
     if (d->has_map) length = kernel_slots_add_text(text, length, capacity_bytes, maps[p->map], 0);
     length = kernel_slots_add_text(text, length, capacity_bytes, d->has_map ? ", " : "", 0);
     length = kernel_slots_add_text(text, length, capacity_bytes, values[p->values], 0);
-    for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-        if (p->options >> k & 1) length = kernel_slots_add_text(text, length, capacity_bytes, options[k], 0);
+    for (size_t k = 0; k < PROBLEM_OPTION_COUNT; k++) {
+        if (!(p->options >> k & 1)) continue;
+        length = kernel_slots_add_text(text, length, capacity_bytes, ", ", 0);
+        length = kernel_slots_add_text(text, length, capacity_bytes, options[k], 0);
+    }
 }
 
 problem_work problem_work_of(const kernel_problem *p)

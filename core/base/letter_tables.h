@@ -1,4 +1,4 @@
-/* Made by tools/make_letter_tables.py; not to be edited. Facts of the Unicode Character Database 14.0.0, whose
+/* Made by tools/making/make_letter_tables.py; not to be edited. Facts of the Unicode Character Database 14.0.0, whose
  * copyright is Unicode, Inc.'s, under the Unicode License V3 (https://www.unicode.org/license.txt).
  *
  * SPDX-License-Identifier: MIT AND Unicode-3.0 */

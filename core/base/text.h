@@ -78,7 +78,7 @@ char *path_join(const char *folder, const char *name);
 /* These functions flush streams, read lines, and close streams, because the plain calls can miss errors.
  *
  * A write that fails in the middle drops its bytes and leaves a mark at the stream (ferror); the next fflush or fclose
- * may succeed. So both functions check the mark. tools/lint.py rejects any other fflush or fclose. */
+ * may succeed. So both functions check the mark. tools/gates/lint.py rejects any other fflush or fclose. */
 
 /* Flushes the stream. False if anything that was ever written to it is lost; errno is that of this attempt; after an
  * earlier failure, its errno if still set, or EIO. The mark stays, so a later call still reports the loss. */
@@ -114,10 +114,11 @@ static inline const char *no_texts_reason(const void *bytes, size_t count)
 {
     static const struct {
         const char *mark, *reason;
-    } known[] = {{"\x1F\x8B", "is compressed (gzip), and texts are expected: unpack it first"},
+    } known[] = {/* "?" stands for any byte */
+                 {"\x1F\x8B", "is compressed (gzip), and texts are expected: unpack it first"},
                  {"\x28\xB5\x2F\xFD", "is compressed (zstd), and texts are expected: unpack it first"},
                  {"\xFD\x37zXZ", "is compressed (xz), and texts are expected: unpack it first"},
-                 {"BZh9", "is compressed (bzip2), and texts are expected: unpack it first"},
+                 {"BZh?1AY&SY", "is compressed (bzip2), and texts are expected: unpack it first"},
                  {"PK\x03\x04", "is a zip archive, and texts are expected: unpack it first"},
                  {"PAR1", "is a Parquet file, which is not read: write its texts as lines, or as objects (.jsonl)"},
                  {"ARROW1", "is an Arrow file, which is not read: write its texts as lines, or as objects (.jsonl)"},
@@ -129,8 +130,10 @@ static inline const char *no_texts_reason(const void *bytes, size_t count)
     enum { MANY_ZEROS = 4 };
     size_t zeros = 0;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
-        const size_t length = strlen(known[k].mark);
-        if (count >= length && memcmp(bytes, known[k].mark, length) == 0) return known[k].reason;
+        const char *mark = known[k].mark;
+        size_t same = 0;
+        while (mark[same] && same < count && (mark[same] == '?' || mark[same] == ((const char *)bytes)[same])) same++;
+        if (!mark[same]) return known[k].reason;
     }
     for (size_t k = 0; k < count && k < NO_TEXTS_BYTES; k++) zeros += ((const char *)bytes)[k] == 0;
     return zeros >= MANY_ZEROS ? "is no text in UTF-8: it begins with NUL bytes" : NULL;

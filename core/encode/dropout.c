@@ -24,11 +24,10 @@ static uint32_t last_word(const dropout_plan *plan, const dropout_place *place)
            ((uint32_t)place->layer << DROPOUT_LAYER_SHIFT) + (uint32_t)place->head;
 }
 
-static dropout_task task_of(const dropout_plan *plan, dropout_site site, const dropout_row *of)
+static dropout_task task_of(const dropout_plan *plan, dropout_site site)
 {
     const double probability = rate_at(plan, site);
     return (dropout_task){
-        .of = of,
         .seed = plan->seed,
         .step = plan->step,
         .threshold = (uint32_t)(probability * 0x1p32),
@@ -40,9 +39,10 @@ void dropout_rows(const kernels *table, const dropout_plan *plan, const dropout_
                   size_t columns, size_t first, size_t count)
 {
     dropout_row of[BLOCK_ROWS];
-    dropout_task task = task_of(plan, place->site, of);
+    dropout_task task = task_of(plan, place->site);
     const uint32_t site = last_word(plan, place);
     if (task.threshold == 0) return;
+    task.of = of;
     task.n = columns;
     task.ldx = ld;
     for (size_t row = 0; row < count; row += task.rows) {
@@ -61,9 +61,10 @@ void dropout_probabilities(const kernels *table, const dropout_plan *plan, const
                            size_t ld, size_t token, size_t rows, size_t key, size_t keys)
 {
     dropout_row of[BLOCK_ROWS];
-    dropout_task task = task_of(plan, place->site, of);
+    dropout_task task = task_of(plan, place->site);
     const uint32_t site = last_word(plan, place);
     if (task.threshold == 0) return;
+    task.of = of;
     task.n = keys;
     task.ldx = ld;
     task.first = (uint32_t)(key / 4);
@@ -83,8 +84,9 @@ void dropout_table(const kernels *table, const dropout_plan *plan, size_t layer,
 {
     const dropout_place place = {.site = DROPOUT_TABLE, .layer = layer};
     dropout_row of;
-    dropout_task task = task_of(plan, DROPOUT_TABLE, &of);
+    dropout_task task = task_of(plan, DROPOUT_TABLE);
     if (task.threshold == 0) return;
+    task.of = &of;
     task.rows = 1;
     task.n = columns;
     for (size_t row = 0; row < rows; row++) {

@@ -3,13 +3,24 @@
  * SPDX-License-Identifier: MIT */
 #include "core/text/json_value.h"
 
+#include "core/base/numbers.h"
 #include "core/io/json_file.h"
+
+/* mDeBERTa's tokenizer.json has a million values. */
+static const json_limits vocabulary_limits = {
+    .bytes = VOCABULARY_FILE_MOST_BYTES, .depth = 32, .values = (size_t)8 << 20};
 
 deberta_status json_value_read(json_t **root, const char *path, deberta_error *err)
 {
-    /* mDeBERTa's tokenizer.json has a million values. */
-    static const json_limits limits = {.bytes = VOCABULARY_FILE_MOST_BYTES, .depth = 32, .values = (size_t)8 << 20};
-    return json_file_read(root, path, &limits, err);
+    return json_file_read(root, path, &vocabulary_limits, err);
+}
+
+deberta_status json_value_parse_without(json_t **root, const char *text, size_t bytes, size_t row_count,
+                                        deberta_error *err)
+{
+    json_limits limits = vocabulary_limits;
+    limits.values -= minimum(limits.values, 3 * row_count); /* a bracket and two commas each */
+    return json_file_parse(root, text, bytes, &limits, "tokenizer.json", err);
 }
 
 deberta_status json_value_read_settings(json_t **root, const char *path, deberta_error *err)

@@ -12,6 +12,9 @@ enum { VOCABULARY_FILE_MOST_BYTES = 256 << 20 };
 
 /* Reads an object from a file of the size of a vocabulary. The caller releases *root; NULL on failure. */
 deberta_status json_value_read(json_t **root, const char *path, deberta_error *err);
+/* Parses a text as json_value_read does a file, out of which rows of two values were taken: they count as values. */
+deberta_status json_value_parse_without(json_t **root, const char *text, size_t bytes, size_t row_count,
+                                        deberta_error *err);
 /* Reads a small file in which numbers do not matter: transformers writes 10^30 as an integer for "no limit". */
 deberta_status json_value_read_settings(json_t **root, const char *path, deberta_error *err);
 

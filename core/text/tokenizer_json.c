@@ -12,6 +12,7 @@
 #include "core/text/json_value.h"
 #include "core/text/post_processor.h"
 #include "core/text/tokenizer_keys.h"
+#include "core/text/vocabulary_rows.h"
 
 /* Runs of white space, and single line breaks and tabs: the regular expression of transformers 5. */
 #define METASPACE_BLANKS "\\s{2,}|[\\n\\r\\t]"
@@ -248,10 +249,14 @@ static piece_type type_of(const json_source *s, const char *text, size_t bytes, 
     return s->model->byte_fallback && piece_byte(text, bytes) >= 0 ? PIECE_BYTE : PIECE_NORMAL;
 }
 
-static double score_of(const json_source *s, const json_t *score)
+/* Gives the pieces, all of which are normal ones, their types, and scores of the precision that cuts. */
+static void settle_pieces(json_source *s, size_t unknown_id)
 {
-    double value = json_number_value(score);
-    return s->model->of_tokenizers ? value : (double)(float)value;
+    for (size_t id = 0; id < s->model->count; id++) {
+        piece *p = &s->model->pieces[id];
+        p->type = type_of(s, piece_text(s->model, id), p->bytes, id, unknown_id);
+        if (!s->model->of_tokenizers) p->score = (double)(float)p->score;
+    }
 }
 
 static deberta_status read_pieces(json_source *s, json_t *model)
@@ -261,16 +266,15 @@ static deberta_status read_pieces(json_source *s, json_t *model)
     DEBERTA_TRY(json_value_required(&vocabulary, model, "vocab", JSON_ARRAY, s->where, s->err));
     DEBERTA_TRY(json_value_flag(&s->model->byte_fallback, model, "byte_fallback", s->where, s->err));
     size_t id;
-    json_array_foreach(vocabulary, id, item)
+    json_array_foreach(vocabulary, id, item) /* none where vocabulary_rows_read has the pieces */
     {
         const json_t *name = json_array_get(item, 0), *score = json_array_get(item, 1);
         if (json_array_size(item) != 2 || !json_is_string(name) || !json_is_number(score))
             REFUSE(s, DEBERTA_E_FORMAT, "vocab[%zu] is %s, expected a text and a score", id, json_describe(item).text);
-        const char *text = json_string_value(name);
-        size_t bytes = json_string_length(name);
-        piece_type type = type_of(s, text, bytes, id, size_or_most((uint64_t)json_integer_value(unknown)));
-        DEBERTA_TRY(piece_model_add(s->model, text, bytes, score_of(s, score), type, s->err));
+        DEBERTA_TRY(piece_model_add(s->model, json_string_value(name), json_string_length(name),
+                                    json_number_value(score), PIECE_NORMAL, s->err));
     }
+    settle_pieces(s, size_or_most((uint64_t)json_integer_value(unknown)));
     return DEBERTA_OK;
 }
 
@@ -388,7 +392,7 @@ deberta_status tokenizer_json_load(const char *path, tokenizer_config *config, p
     json_t *root;
     bool is_bpe = false;
     *bpe = NULL;
-    DEBERTA_TRY(json_value_read(&root, path, err));
+    if (!vocabulary_rows_read(&root, model, path)) DEBERTA_TRY(json_value_read(&root, path, err));
     quoted name = quote_bytes(path, strlen(path));
     deberta_status status = byte_bpe_create(bpe, err);
     if (status == DEBERTA_OK) {

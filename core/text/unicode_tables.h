@@ -1,4 +1,4 @@
-/* Made by tools/make_unicode_tables.py; not to be edited. Facts of the Unicode Character Database: canonical and
+/* Made by tools/making/make_unicode_tables.py; not to be edited. Facts of the Unicode Character Database: canonical and
  * compatibility decompositions, compositions and combining classes as of Unicode 9.0, punctuation as of Unicode 8.0,
  * which is what the library tokenizers 0.23.3 has. Their copyright is Unicode, Inc.'s, under the Unicode License V3
  * (https://www.unicode.org/license.txt).

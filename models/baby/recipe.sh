@@ -3,7 +3,7 @@
 #
 #     models/baby/recipe.sh SOURCES OUT [STEPS [OPTIONS...]]
 #
-# SOURCES are the books that tools/book_texts.tsv names. OUT becomes corpus, config (pieces and configuration) and mlm, the
+# SOURCES are the books that tools/making/book_texts.tsv names. OUT becomes corpus, config (pieces and configuration) and mlm, the
 # language model. STEPS of at most 2,048 tokens: 36,000 (default) are 71 M tokens, six times the corpus, some eight hours of
 # one core; at least 20. OPTIONS go to `deberta train mlm`, such as --threads 2 or --stop-at 3600: neither changes a bit of
 # the result. A second call goes on where the first one was stopped. DEBERTA names the program.
@@ -19,7 +19,7 @@ if [ $# -gt 2 ]; then shift 3; else shift 2; fi
 tools=$(cd "$(dirname "$0")/../../tools" && pwd)
 deberta() { command "${DEBERTA:-deberta}" "$@"; }
 
-[ -e "$out/corpus/train.txt" ] || python3 "$tools/book_texts.py" "$sources" "$out/corpus"
+[ -e "$out/corpus/train.txt" ] || python3 "$tools/making/book_texts.py" "$sources" "$out/corpus"
 if ! [ -e "$out/config/config.json" ]; then
     deberta train tokenizer --file "$out/corpus/train.txt" --vocabulary 8000 --depth 6 --width 256 --head-count 4 --out "$out/new"
     # 32 buckets over 512, exact to 16, as models/demo has them: most sequences are shorter than 128.

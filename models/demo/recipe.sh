@@ -3,7 +3,7 @@
 #
 #     models/demo/recipe.sh CORPUS OUT [STEPS [demo-bert]]
 #
-# CORPUS is what tools/make_corpus.py makes: train.txt, valid.txt and README.md. OUT becomes mlm (the language model),
+# CORPUS is what tools/making/make_corpus.py makes: train.txt, valid.txt and README.md. OUT becomes mlm (the language model),
 # books (with the classifier, float16) and both logs drawn. Configuration and pieces are those of the committed model,
 # so that numbers can be compared; `deberta train tokenizer` makes others. Every 20th paragraph is held out for the
 # classifier. DEBERTA names the program.
@@ -22,7 +22,7 @@ deberta() { command "${DEBERTA:-deberta}" "$@"; }
 
 mkdir -p "$out/config" "$out/data"
 for file in config.json spm.model added_tokens.json tokenizer_config.json; do cp "$models/$kind/$file" "$out/config"; done
-python3 "$models/../tools/make_corpus.py" split "$corpus" \
+python3 "$models/../tools/making/make_corpus.py" split "$corpus" \
     --text "$out/data/text.txt" --train "$out/data/train.tsv" --held-out "$out/data/held-out.tsv"
 
 resume() { if [ -e "$1/log.jsonl" ]; then echo --resume; fi; }

@@ -3,7 +3,7 @@
 #
 #     models/discriminator/recipe.sh CORPUS OUT [STEPS]
 #
-# CORPUS is what tools/make_corpus.py makes: train.txt, valid.txt and README.md. OUT becomes generator, pair, answers and
+# CORPUS is what tools/making/make_corpus.py makes: train.txt, valid.txt and README.md. OUT becomes generator, pair, answers and
 # discriminator; each has its log, the last two are committed. STEPS are those of the pair, 900 if not given, at least 10;
 # the other parts grow with them. DEBERTA names the program. A second call goes on where the first one was stopped.
 #
@@ -21,7 +21,7 @@ deberta() { command "${DEBERTA:-deberta}" "$@"; }
 mkdir -p "$out/config" "$out/data"
 for file in spm.model added_tokens.json tokenizer_config.json; do cp "$demo/$file" "$out/config"; done
 sed -e 's/"num_hidden_layers": 5/"num_hidden_layers": 2/' -e '/"dtype"/d' "$demo/config.json" > "$out/config/config.json"
-python3 "$here/../../tools/make_corpus.py" split "$corpus" --text "$out/data/text.txt"
+python3 "$here/../../tools/making/make_corpus.py" split "$corpus" --text "$out/data/text.txt"
 python3 "$here/make_examples.py" "$corpus/train.txt" --windows 4 --tags "$out/data/train.tsv" --questions "$out/data/train.jsonl"
 python3 "$here/make_examples.py" "$corpus/valid.txt" --windows 2 --tags "$out/data/held-out.tsv" --questions "$out/data/held-out.jsonl"
 

@@ -47,7 +47,7 @@ static void read_side(const compare_side *side, bench_results *runs, const compa
 {
     deberta_error error = {0};
     for (size_t k = 0; k < side->count; k++) {
-        must(&o->common, bench_results_read_file(&runs[k], side->names[k], &error), &error);
+        must(&o->common, bench_results_read_file(&runs[k], NULL, side->names[k], &error), &error);
         if (!o->any_environment && compare_environments(&job->runs[0], &runs[k], &error) != DEBERTA_OK)
             end_with(&o->common, EXIT_INPUT, "%.400s (--any-environment compares all the same)", error.message);
     }

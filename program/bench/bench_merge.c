@@ -57,12 +57,9 @@ static void check_points(const merge_job *job, size_t part)
 
 static void read_part(merge_job *job, size_t part)
 {
-    json_error_t problem;
     deberta_error error = {0};
     const char *name = job->names[part];
-    must(job->options, bench_results_read_file(&job->parts[part], name, &error), &error);
-    job->roots[part] = json_load_file(name, JSON_REJECT_DUPLICATES, &problem);
-    if (!job->roots[part]) end_with(job->options, EXIT_INPUT, "%s: %s", name, problem.text);
+    must(job->options, bench_results_read_file(&job->parts[part], &job->roots[part], name, &error), &error);
     check_build(job, part);
     if (compare_environments(&job->parts[0], &job->parts[part], &error) != DEBERTA_OK)
         end_with(job->options, EXIT_INPUT, "%s and %s do not belong together: %.300s", job->names[0], name,

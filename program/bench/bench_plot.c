@@ -79,7 +79,7 @@ static void read_files(plot_job *job)
     job->files = (bench_files){.results = job->results, .names = job->options->arguments};
     for (size_t k = 0; k < job->options->argument_count; k++) {
         job->files.count = k + 1;
-        must(job->options, bench_results_read_file(&job->results[k], job->files.names[k], &error), &error);
+        must(job->options, bench_results_read_file(&job->results[k], NULL, job->files.names[k], &error), &error);
     }
 }
 

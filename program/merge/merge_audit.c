@@ -2,15 +2,13 @@
  * on any machine.
  *
  * SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
-#include "core/base/numbers.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
+#include "program/frame/audit.h"
 #include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/unfinished.h"
 #include "program/merge/merge_shards.h"
@@ -19,38 +17,13 @@ enum { MOST_NAMED = 10 /* items that differ */ };
 
 /* ---------------------------------------------------------------------------------------------------- the command again */
 
-typedef struct word_list {
-    const common_options *options;
-    char **words;
-    size_t count, capacity;
-} word_list;
-
-static void merge_audit_add(word_list *list, const char *word)
-{
-    list->words = options_grown(list->options, list->words, &list->capacity, list->count, sizeof *list->words);
-    list->words[list->count++] = (char *)(uintptr_t)options_text(list->options, "%s", word);
-}
-
-static void add_pair(word_list *list, const char *name, const char *value)
-{
-    merge_audit_add(list, name);
-    merge_audit_add(list, value);
-}
-
-static const command *find_command(const common_options *options, const char *name)
-{
-    const command *const *of = options->commands;
-    while (of && *of && strcmp((*of)->name, name) != 0) of++;
-    return of ? *of : NULL;
-}
-
 /* A manifest comes from elsewhere: its command is not run, but built again of what it may say. That is the command of
  * the settings, one argument, and options that shards record, each with its value; those that decide rows are those of
  * the settings, which all shards have in common. */
 typedef struct recorded_command {
     const command *command;
     const char *model;
-    word_list options; /* without --file */
+    audit_words options; /* without --file */
     text_list files;
 } recorded_command;
 
@@ -85,8 +58,8 @@ static void read_options(const merge_options *o, const json_t *words, const json
             files[to->files.count++] = value;
             continue;
         }
-        merge_audit_add(&to->options, word);
-        if (value) merge_audit_add(&to->options, value);
+        audit_add_word(&to->options, word);
+        if (value) audit_add_word(&to->options, value);
     }
     to->files.items = files;
     const bool same = json_equal(made, json_object_get(settings, "options"));
@@ -101,7 +74,7 @@ static recorded_command read_command(const merge_options *o, const shard_manifes
     const json_t *words = manifest->command;
     const char *name = json_string_value(json_array_get(words, 0)),
                *of_settings = json_string_value(json_object_get(manifest->settings, "command"));
-    recorded_command recorded = {.command = name ? find_command(&o->common, name) : NULL,
+    recorded_command recorded = {.command = name ? audit_find_command(&o->common, name) : NULL,
                                  .model = json_string_value(json_array_get(words, 1)),
                                  .options.options = &o->common};
     if (!recorded.command || recorded.command->spreads != SPREADS_SHARDS || !of_settings ||
@@ -113,31 +86,32 @@ static recorded_command read_command(const merge_options *o, const shard_manifes
 }
 
 /* Builds the command with the places of model and input on this machine. The model is an argument by any name. */
-static word_list command_again(const merge_options *o, const recorded_command *recorded, const char *out)
+static audit_words command_again(const merge_options *o, const recorded_command *recorded, const char *out)
 {
-    word_list list = {.options = &o->common};
+    audit_words list = {.options = &o->common};
     const text_list *files = o->files.count ? &o->files : &recorded->files;
-    merge_audit_add(&list, recorded->command->name);
-    for (size_t k = 0; k < recorded->options.count; k++) merge_audit_add(&list, recorded->options.words[k]);
+    audit_add_word(&list, recorded->command->name);
+    for (size_t k = 0; k < recorded->options.count; k++) audit_add_word(&list, recorded->options.words[k]);
     for (size_t k = 0; k < files->count; k++) {
         if (files == &recorded->files && strcmp(files->items[k], "-") == 0)
             end_with(&o->common, EXIT_INPUT,
                      "the shards were made of standard input: give --file - with the same input again");
-        add_pair(&list, "--file", files->items[k]);
+        audit_add_pair(&list, "--file", files->items[k]);
     }
-    add_pair(&list, "--shards", "1");
-    add_pair(&list, "--out", out);
-    merge_audit_add(&list, "--quiet");
-    if (o->common.isa != DEBERTA_ISA_AUTO) add_pair(&list, "--isa", deberta_isa_name(o->common.isa));
-    if (o->common.threads) add_pair(&list, "--threads", options_text(&o->common, "%zu", o->common.threads));
-    add_pair(&list, "--", o->model ? o->model : recorded->model);
+    audit_add_pair(&list, "--shards", "1");
+    audit_add_pair(&list, "--out", out);
+    audit_add_word(&list, "--quiet");
+    audit_add_machine(&list);
+    audit_add_pair(&list, "--", o->model ? o->model : recorded->model);
     return list;
 }
 
 static int compute(const merge_options *o, const shard_manifest *manifest, uint64_t seed, const char *out)
 {
     const recorded_command recorded = read_command(o, manifest);
-    const word_list list = command_again(o, &recorded, out);
+    const audit_words list = command_again(o, &recorded, out);
+    end_hook hook;
+    audit_blame_words(&hook);
     common_options *options = options_parse(recorded.command, o->common.commands, (int)list.count, list.words);
     item_choice *items = &((reading_options *)options)->items;
     options->teller = o->common.teller;
@@ -145,6 +119,7 @@ static int compute(const merge_options *o, const shard_manifest *manifest, uint6
     items->seed = seed;
     const int code = recorded.command->run(options);
     options_free(&options);
+    end_hook_drop(&hook);
     /* Items that cannot be used are compared as well: then the manifest is there. */
     return code == EXIT_INPUT && access(options_text(&o->common, "%s.shards/0-of-1.json", out), F_OK) == 0 ? EXIT_OK
                                                                                                            : code;
@@ -220,42 +195,16 @@ static int merge_audit_judge(merge_shards *shards, const char *folder, uint64_t 
     return status;
 }
 
-/* ------------------------------------------------------------------------------------------------ files of their own */
-
-/* The folder goes with a signal as well; none comes between its making and that. */
-static const char *merge_audit_make_folder(const common_options *options)
-{
-    const char *place = getenv("TMPDIR");
-    char *folder =
-        (char *)(uintptr_t)options_text(options, "%s/deberta-audit-XXXXXX", place && *place ? place : "/tmp");
-    unfinished_hold();
-    const bool made = mkdtemp(folder);
-    const int reason = errno;
-    if (made) unfinished_add_folder(folder);
-    unfinished_add(NULL);
-    if (made) return folder;
-    end_with(options, EXIT_SYSTEM, "%s cannot be made: %s", folder, strerror(reason));
-}
-
-/* Draws the seed from the clock unless the command line gives one, so that nobody who computed the shards knows the
- * drawn items. */
-static uint64_t seed_of(const merge_options *o)
-{
-    uint64_t state = (uint64_t)clock_nanoseconds();
-    struct timespec now;
-    if (option_given(&o->common, &o->common.seed)) return o->common.seed;
-    if (clock_gettime(CLOCK_REALTIME, &now) == 0) state ^= (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
-    return random_next(&state) >> 32;
-}
+/* -------------------------------------------------------------------------------------------------------- the audit */
 
 int merge_audit(const merge_options *o, merge_shards *shards, result *r)
 {
     const common_options *options = &o->common;
     const shard_manifest *manifest = &shards->list[0].manifest;
     const char *suffix = strrchr(manifest->file, '.');
-    const char *folder = merge_audit_make_folder(options),
+    const char *folder = audit_make_folder(options),
                *out = options_text(options, "%s/audit%s", folder, suffix ? suffix : "");
-    const uint64_t seed = seed_of(o);
+    const uint64_t seed = audit_seed(options);
     int status = compute(o, manifest, seed, out);
     /* The command that computes watches for SIGTERM and SIGUSR1 itself, and lets its batches finish. */
     unfinished_install_handlers();

@@ -178,7 +178,7 @@ static deberta_status eval_describe(task_run *run, task_text *text, const float 
 static deberta_status eval_finish(task_run *run, FILE *out, deberta_error *err)
 {
     eval_job *job = run->context;
-    job->findings.bad = run->bad;
+    job->findings.bad = run->progress.bad;
     if (confusion_score(&job->findings.confusion).texts == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
     result *r = eval_result(&job->findings);

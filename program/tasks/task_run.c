@@ -1,4 +1,5 @@
-/* Reads windows of texts, encodes them in batches, answers them, and prints them in the order of the input.
+/* Reads windows of texts, encodes them in batches, answers them, and prints answers or writes rows in the order of the
+ * input.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/tasks/task_run.h"
@@ -8,18 +9,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/text.h"
 #include "include/deberta_unstable.h"
 #include "output/json_text.h"
 #include "output/scope.h"
 #include "program/frame/open_model.h"
-#include "program/frame/progress.h"
 #include "program/frame/unfinished.h"
 
 enum {
     WINDOW_TEXTS = 512,
     WINDOW_BYTES = 1 << 20,
-    SHARD_BATCHES = 4, /* of tokens in a window of a shard: what a job that is killed loses */
+    ROW_TEXTS = 4096,  /* of a command that writes rows: sorted by length together */
+    ROW_BATCHES = 16,  /* or so many batches of tokens, whichever is less: the results wait in memory */
+    SHARD_BATCHES = 4, /* of a shard: what a job that is killed loses, and one that is told to stop finishes */
 };
 
 /* Describes the purpose of a head, and the training that makes one. */
@@ -114,19 +117,39 @@ size_t task_run_choose(const task_run *run, size_t top, const double *values, si
 
 /* -------------------------------------------------------------------------------------------------- windows of texts */
 
-/* Fills a window, tokenized and looked at. A person at the keyboard gets an answer after each line. */
+static size_t most_texts(const task_run *run) { return run->command->write ? ROW_TEXTS : WINDOW_TEXTS; }
+
+static bool window_is_full(const task_run *run, size_t bytes)
+{
+    const size_t batches = run->rows.of_shard ? SHARD_BATCHES : run->command->write ? ROW_BATCHES : 0;
+    if (batches && run->tokens >= batches * run->batches.batch_tokens) return true;
+    return run->count == most_texts(run) || (!run->command->write && bytes >= WINDOW_BYTES);
+}
+
+/* Tokenizes a text and looks at it. */
+static deberta_status prepare_text(task_run *run, task_text *text, deberta_error *err)
+{
+    text_record *record = &text->record;
+    DEBERTA_TRY(text_batches_tokenize(&run->batches, record, &text->tokens, err));
+    if (!record->problem && !run->any_length)
+        DEBERTA_TRY(text_batches_check_length(&run->batches, record, text->tokens->count, run->batches.longest, err));
+    if (!record->problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
+    if (!record->problem) run->tokens += text->tokens->count;
+    return DEBERTA_OK;
+}
+
+/* Fills a window. A person at the keyboard gets an answer after each line. */
 static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
 {
     const bool typed = isatty(STDIN_FILENO);
-    const size_t most_tokens = run->rows.of_shard ? SHARD_BATCHES * run->batches.batch_tokens : SIZE_MAX;
-    size_t bytes = 0, tokens = 0;
+    size_t bytes = 0;
     *end = false;
-    run->count = 0;
-    while (run->count < WINDOW_TEXTS && bytes < WINDOW_BYTES && tokens < most_tokens) {
+    run->count = run->tokens = 0;
+    run->window_begin_bytes = run->stream.done_bytes;
+    while (!window_is_full(run, bytes)) {
         task_text *text = &run->texts[run->count];
         DEBERTA_TRY(text_stream_next(&run->stream, &text->record, end, err));
         if (*end) break;
-        run->read++;
         text->skipped = false;
         if (run->command->split) DEBERTA_TRY(run->command->split(run, text, err));
         if (text->skipped) {
@@ -135,17 +158,22 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
         }
         run->count++;
         bytes += text->record.text_bytes + text->record.pair_bytes;
-        DEBERTA_TRY(text_batches_tokenize(&run->batches, &text->record, &text->tokens, err));
-        if (!text->record.problem)
-            DEBERTA_TRY(text_batches_check_length(&run->batches, &text->record, text->tokens->count,
-                                                  run->batches.longest, err));
-        if (!text->record.problem) tokens += text->tokens->count;
-        if (!text->record.problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
+        DEBERTA_TRY(prepare_text(run, text, err));
         if (typed && run->stream.file == stdin) break;
     }
-    if (run->read == 0 && run->stream.read == 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
     return DEBERTA_OK;
+}
+
+/* The bar advances inside a window as its pieces are encoded. */
+static void show_progress(task_run *run, size_t pieces)
+{
+    char detail[64];
+    run->encoded += pieces;
+    const double share = run->pieces ? (double)run->encoded / (double)run->pieces : 1;
+    const double window = (double)(run->stream.done_bytes - run->window_begin_bytes);
+    const double done = (double)(run->window_begin_bytes - run->skipped_bytes) + share * window;
+    snprintf(detail, sizeof detail, "%.0f tokens/s", (double)run->batches.tokens / (clock_seconds() - run->began));
+    progress_step(&run->bar, (size_t)done, detail);
 }
 
 static deberta_status describe_batch(task_run *run, const task_batch *batch, deberta_error *err)
@@ -167,11 +195,9 @@ static deberta_status describe_batch(task_run *run, const task_batch *batch, deb
     return DEBERTA_OK;
 }
 
-static deberta_status answer_batch(void *context, const text_piece *pieces, size_t count, const size_t *starts,
-                                   const deberta_outputs *outputs, deberta_error *err)
+static deberta_status answer_batch(task_run *run, const text_piece *pieces, size_t count, const size_t *starts,
+                                   deberta_error *err)
 {
-    (void)outputs;
-    task_run *run = context;
     struct scope_piece *mark = options_mark(run->options);
     task_batch batch = {.session = run->batches.session, .model = run->batches.model, .count = count, .starts = starts};
     batch.texts = options_take(run->options, count, sizeof *batch.texts);
@@ -181,20 +207,38 @@ static deberta_status answer_batch(void *context, const text_piece *pieces, size
     return status;
 }
 
-static deberta_status answer_window(task_run *run, deberta_error *err)
+static deberta_status use_batch(void *context, const text_piece *pieces, size_t count, const size_t *starts,
+                                const deberta_outputs *outputs, deberta_error *err)
+{
+    task_run *run = context;
+    if (run->command->keep)
+        DEBERTA_TRY(run->command->keep(run, pieces, count, starts, outputs, err));
+    else
+        DEBERTA_TRY(answer_batch(run, pieces, count, starts, err));
+    show_progress(run, count);
+    return DEBERTA_OK;
+}
+
+/* One piece a text, whose index is that of the text in the window. */
+static size_t arrange_texts(const task_run *run, text_piece **pieces)
 {
     size_t count = 0;
-    struct scope_piece *mark = options_mark(run->options);
-    text_piece *pieces = options_take(run->options, run->count, sizeof *pieces);
+    *pieces = options_take(run->options, run->count, sizeof **pieces);
     for (size_t k = 0; k < run->count; k++) {
         const deberta_tokens *tokens = run->texts[k].tokens;
         if (run->texts[k].record.problem || run->command->answers_alone) continue;
-        pieces[count++] =
+        (*pieces)[count++] =
             (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = k};
     }
-    const deberta_status status = text_batches_run(&run->batches, pieces, count, answer_batch, run, err);
-    options_release(run->options, mark);
-    return status;
+    return count;
+}
+
+static deberta_status answer_window(task_run *run, deberta_error *err)
+{
+    text_piece *pieces;
+    run->pieces = run->command->arrange ? run->command->arrange(run, &pieces) : arrange_texts(run, &pieces);
+    run->encoded = 0;
+    return text_batches_run(&run->batches, pieces, run->pieces, use_batch, run, err);
 }
 
 /* --------------------------------------------------------------------------------------------------------- printing */
@@ -243,145 +287,178 @@ static void forget_answer(task_text *text)
     text->answer = NULL, text->out = NULL, text->shown = NULL;
 }
 
-static void print_text(task_run *run, task_text *text)
-{
-    const bool skipped = text->record.problem && run->stream.choice.skip_bad;
-    if (text->record.problem) {
-        stream_flush(run->output.file);
-        text_stream_report(&run->stream, &text->record);
-        run->bad++;
-    }
-    if (run->options->json && !run->command->silent && !skipped)
-        print_json_line(run, text);
-    else if (text->out && !text->record.problem)
-        print_shown(run, text);
-    forget_answer(text);
-    text_record_free(&text->record);
-}
-
-/* The answer as a row of the shard. */
-static void note_row(task_run *run, const task_text *text)
+/* Says why a text cannot be used, after what is printed of the texts before it. */
+static void report_problem(task_run *run, const text_record *record)
 {
     char place[256];
-    const text_record *record = &text->record;
-    const bool skipped = record->problem && run->stream.choice.skip_bad;
-    const corpus_row row = {
-        .text = record->index, .tokens = record->problem ? 0 : text->tokens->count, .skipped = skipped};
-    if (!run->rows.of_shard) return;
-    corpus_output_row(&run->rows, row);
-    if (!record->problem) return;
+    progress_end(&run->bar);
+    if (run->output.file == stdout) stream_flush(stdout);
+    text_stream_report(&run->stream, record);
     run->progress.bad++;
     text_record_place(record, place);
     corpus_output_problem(&run->rows, place, record->problem);
 }
 
+static deberta_status print_text(task_run *run, task_text *text, deberta_error *err)
+{
+    const text_record *record = &text->record;
+    const task_command *command = run->command;
+    const bool skipped = record->problem && run->stream.choice.skip_bad;
+    if (record->problem) report_problem(run, record);
+    if (run->to_rows && (skipped || !command->write))
+        corpus_output_row(&run->rows, (corpus_row){.text = record->index,
+                                                   .tokens = record->problem ? 0 : text->tokens->count,
+                                                   .skipped = skipped});
+    if (command->write && !skipped) DEBERTA_TRY(command->write(run, text, err));
+    if (run->options->json && !command->silent && !skipped)
+        print_json_line(run, text);
+    else if (text->out && !record->problem)
+        print_shown(run, text);
+    forget_answer(text);
+    text_record_free(&text->record);
+    return DEBERTA_OK;
+}
+
 static deberta_status print_window(task_run *run, deberta_error *err)
 {
-    for (size_t k = 0; k < run->count; k++) {
-        note_row(run, &run->texts[k]);
-        print_text(run, &run->texts[k]);
-    }
-    if (!run->rows.of_shard) return DEBERTA_OK;
+    for (size_t k = 0; k < run->count; k++) DEBERTA_TRY(print_text(run, &run->texts[k], err));
+    if (!run->to_rows) return DEBERTA_OK;
     run->progress.texts = run->stream.read;
     run->progress.hash = run->stream.hash;
     return corpus_output_flush(&run->rows, &run->progress, err);
 }
 
-static int run_windows(task_run *run)
+static deberta_status run_window(task_run *run, bool *end, deberta_error *err)
 {
-    deberta_error error = {0};
-    progress_bar bar = progress_begin(run->options, "texts", (size_t)run->stream.total_bytes);
-    bar.enabled = bar.enabled && (run->output.whole || run->rows.of_shard) && bar.total;
-    for (bool end = false; !end && !run->stopped;) {
-        deberta_status status = read_window(run, &end, &error);
-        if (status == DEBERTA_OK) status = answer_window(run, &error);
-        if (status == DEBERTA_OK) status = print_window(run, &error);
-        if (status != DEBERTA_OK) {
-            progress_end(&bar);
-            return say_error(run->options, &error);
-        }
-        if (!stream_flush(run->output.file)) break; /* whoever closes it says so */
-        progress_step(&bar, (size_t)run->stream.done_bytes, NULL);
-        run->stopped = !end && stop_request_came();
-    }
-    progress_end(&bar);
-    text_stream_report_rest(&run->stream);
-    return EXIT_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------------------- a shard */
-
-static deberta_status open_rows(task_run *run, deberta_error *err)
-{
-    json_t *settings = corpus_shard_settings(run->options, run->batches.model, err);
-    if (!settings) return DEBERTA_E_MEMORY;
-    run->rows.format = CORPUS_JSONL;
-    DEBERTA_TRY(corpus_shard_open(&run->shard, reading_of(run->options), &run->stream, settings, &run->rows,
-                                  &run->progress, &run->finished, err));
-    run->output = (text_output){.file = run->rows.file};
-    if (run->finished) return DEBERTA_OK;
-    DEBERTA_TRY(corpus_shard_skip(&run->stream, &run->rows, &run->progress, err));
-    run->read = run->progress.texts;
+    DEBERTA_TRY(read_window(run, end, err));
+    struct scope_piece *mark = options_mark(run->options);
+    DEBERTA_TRY(answer_window(run, err));
+    DEBERTA_TRY(print_window(run, err));
+    options_release(run->options, mark);
     return DEBERTA_OK;
 }
 
-static void open_shard(task_run *run)
+/* Answers to the end of the input, or until the program must stop. */
+static deberta_status run_windows(task_run *run, deberta_error *err)
 {
-    deberta_error error = {0};
-    if (!run->out || !path_has_suffix(run->out, ".jsonl") || !run->options->json)
-        usage_wrong(run->options, "--shards needs --json and --out FILE.jsonl: one line an item can be joined again");
-    must(run->options, open_rows(run, &error), &error);
-    if (run->finished) say_note(run->options, "%s is there: nothing is left to do", run->shard.manifest);
+    deberta_status status = DEBERTA_OK;
+    const uint64_t total = run->stream.total_bytes;
+    run->bar =
+        progress_begin(run->options, run->options->command->name, total ? (size_t)(total - run->skipped_bytes) : 0);
+    run->bar.enabled = run->bar.enabled && (run->to_rows || (run->output.whole && total));
+    run->began = clock_seconds();
+    for (bool end = false; status == DEBERTA_OK && !end;) {
+        if ((run->stopped = stop_request_came())) break;
+        status = run_window(run, &end, err);
+        if (status == DEBERTA_OK && !stream_flush(run->output.file)) break; /* whoever closes it says so */
+    }
+    progress_end(&run->bar);
+    text_stream_report_rest(&run->stream);
+    DEBERTA_TRY(status);
+    if (run->stream.read == 0 && !run->stopped)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
+    return DEBERTA_OK;
 }
 
-static int finish_shard(task_run *run)
+/* -------------------------------------------------------------------------------------------------- rows of a corpus */
+
+/* Opens rows at their present position, and passes over the texts that an interrupted run has finished. */
+static deberta_status open_rows(task_run *run, deberta_error *err)
 {
-    deberta_error error = {0};
-    const deberta_isa isa = run->batches.session_options.isa;
-    if (run->stopped) {
-        say_note(run->options, "stopped after %zu items of the input; the same command goes on", run->progress.texts);
-        return EXIT_AGAIN;
+    const common_options *options = run->options;
+    json_t *settings = NULL;
+    if (run->command->settle)
+        DEBERTA_TRY(run->command->settle(run, &settings, err));
+    else if (!(settings = corpus_shard_settings(options, run->batches.model, err)))
+        return DEBERTA_E_MEMORY;
+    deberta_status status;
+    if (corpus_shard_wanted(&run->stream)) {
+        status = corpus_shard_open(&run->shard, reading_of(options), &run->stream, settings, &run->rows, &run->progress,
+                                   &run->finished, err);
+    } else {
+        status = corpus_output_open(&run->rows, run->out, settings, &run->progress, err);
+        json_decref(settings);
     }
-    if (corpus_shard_finish(&run->shard, &run->stream, &run->rows, &run->progress,
-                            isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa, &error) != DEBERTA_OK)
-        return say_error(run->options, &error);
-    return run->progress.bad && !run->stream.choice.skip_bad ? EXIT_INPUT : EXIT_OK;
+    DEBERTA_TRY(status);
+    if (run->finished) {
+        say_note(options, "%s is there: nothing is left to do", run->shard.manifest);
+        return DEBERTA_OK;
+    }
+    run->output = (text_output){.file = run->rows.file};
+    DEBERTA_TRY(corpus_shard_skip(&run->stream, &run->rows, &run->progress, err));
+    run->skipped_bytes = run->stream.done_bytes;
+    if (run->progress.texts)
+        say_note(options, "%zu %s done already", run->progress.texts,
+                 run->progress.texts == 1 ? "text is" : "texts are");
+    return DEBERTA_OK;
+}
+
+static deberta_status finish_rows(task_run *run, deberta_error *err)
+{
+    const deberta_isa isa = run->batches.session_options.isa;
+    if (!run->shard.folder) return corpus_output_finish(&run->rows, err);
+    return corpus_shard_finish(&run->shard, &run->stream, &run->rows, &run->progress,
+                               isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa, err);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- a run */
 
-static void open_run(task_run *run)
+static deberta_status open_run(task_run *run, deberta_error *err)
 {
     const task_command *command = run->command;
+    text_stream_open(&run->stream, reading_of(run->options), &command->names);
     text_batches_open(&run->batches, reading_of(run->options), 0);
     if (command->describe) task_require(run->options, &run->batches, command->task);
     if (command->begin) command->begin(run);
-    text_stream_open(&run->stream, reading_of(run->options), &command->names);
-    if (corpus_shard_wanted(&run->stream))
-        open_shard(run);
-    else
+    run->to_rows = command->write || corpus_shard_wanted(&run->stream);
+    if (!run->to_rows) {
         text_output_open(run->options, run->out, &run->output);
+        return DEBERTA_OK;
+    }
+    if (!command->write) {
+        if (!run->out || !path_has_suffix(run->out, ".jsonl") || !run->options->json)
+            usage_wrong(run->options,
+                        "--shards needs --json and --out FILE.jsonl: one line an item can be joined again");
+        run->rows.format = CORPUS_JSONL;
+    }
+    return open_rows(run, err);
 }
 
-static int finish_run(task_run *run)
+static deberta_status finish_run(task_run *run, deberta_error *err)
+{
+    if (run->to_rows) {
+        DEBERTA_TRY(finish_rows(run, err));
+        run->output = (text_output){0};
+    }
+    if (run->command->finish) DEBERTA_TRY(run->command->finish(run, run->output.file, err));
+    if (!run->to_rows) text_output_close(run->options, &run->output);
+    return DEBERTA_OK;
+}
+
+static int work_through(task_run *run)
 {
     deberta_error error = {0};
-    if (run->rows.of_shard) return finish_shard(run);
-    if (run->command->finish && run->command->finish(run, run->output.file, &error) != DEBERTA_OK)
-        return say_error(run->options, &error);
-    text_output_close(run->options, &run->output);
-    return EXIT_OK;
+    deberta_status status = open_run(run, &error);
+    if (status == DEBERTA_OK && !run->finished) status = run_windows(run, &error);
+    if (status == DEBERTA_OK && run->stopped) {
+        say_note(run->options, "stopped after %zu items of the input; the same command goes on", run->progress.texts);
+        return EXIT_AGAIN;
+    }
+    if (status == DEBERTA_OK && !run->finished) status = finish_run(run, &error);
+    if (status != DEBERTA_OK) return say_error(run->options, &error);
+    return run->progress.bad && !run->stream.choice.skip_bad ? EXIT_INPUT : EXIT_OK;
 }
 
 static void close_run(task_run *run)
 {
-    for (size_t k = 0; k < WINDOW_TEXTS; k++) {
+    for (size_t k = 0; k < most_texts(run); k++) {
         text_record_free(&run->texts[k].record);
         deberta_tokens_free(&run->texts[k].tokens);
         forget_answer(&run->texts[k]);
     }
     text_output_discard(&run->output);
     corpus_shard_close(&run->shard);
+    json_decref(run->rows.notes);
     corpus_output_close(&run->rows);
     text_stream_close(&run->stream);
     text_batches_close(&run->batches);
@@ -390,12 +467,9 @@ static void close_run(task_run *run)
 int task_run_all(const common_options *options, const task_command *command, void *context)
 {
     task_run run = {.options = options, .out = options_out(options), .command = command, .context = context};
-    run.texts = options_take(options, WINDOW_TEXTS, sizeof *run.texts);
+    run.texts = options_take(options, most_texts(&run), sizeof *run.texts);
     if (items_are_shared(reading_of(options))) stop_request_watch();
-    open_run(&run);
-    int status = run.finished ? EXIT_OK : run_windows(&run);
-    if (status == EXIT_OK && !run.finished) status = finish_run(&run);
-    const bool bad = run.bad && !run.stream.choice.skip_bad;
+    const int status = work_through(&run);
     close_run(&run);
-    return status == EXIT_OK && bad ? EXIT_INPUT : status;
+    return status;
 }

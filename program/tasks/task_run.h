@@ -1,16 +1,20 @@
-/* Declares the steps that commands over output heads share: open model and tokenizer, read texts, encode them in
- * batches, answer in order.
+/* Declares the steps that commands over texts share: open model and tokenizer, read texts, encode them in batches,
+ * answer in order.
  *
  * A command says what it needs and gives two functions: look at a tokenized text (and perhaps refuse it), and describe
  * what the logits say of one, for a person or, with --json, as an object, of which each is a line. A text that could
  * not be answered has a line with "error" there. It is reported with its place, the others go on, and the exit code is
  * EXIT_INPUT.
  *
+ * A command that writes rows of a corpus gives `keep` and `write` instead. Its rows can be those of a shard or go on
+ * where an interrupted run has ended; so can the lines of the others, in a shard.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/input/text_batches.h"
+#include "program/frame/progress.h"
 #include "program/frame/text_output.h"
 
 typedef struct task_text {
@@ -30,13 +34,19 @@ typedef struct task_run {
     text_stream stream;
     const char *out; /* where answers go: --out, unless `begin` has something else in mind */
     text_output output;
-    corpus_shard shard; /* if one is asked for: then answers go to its rows, and the output is only their stream */
-    corpus_output rows;
-    corpus_progress progress;
-    bool finished, stopped; /* the shard was there; the program was told to stop */
-    task_text *texts;       /* [count] of one window of the input, in order */
-    size_t count;
-    size_t read, printed, bad; /* records so far, those that were skipped too; of them so many */
+    corpus_shard shard;       /* if one is asked for */
+    bool to_rows;             /* answers go to the rows of a corpus, or of a shard; the output is only their stream */
+    corpus_output rows;       /* `begin` sets what corpus_output_open needs */
+    corpus_progress progress; /* done, and on the disk or about to be */
+    bool finished, stopped;   /* the shard was there; the program was told to stop */
+    bool any_length;          /* `begin` says so: no text is too long */
+    task_text *texts;         /* [count] of one window of the input, in order */
+    size_t count, tokens;     /* tokens: those of the window, and what `look` adds to end it sooner */
+    size_t pieces, encoded;   /* of the window; encoded so far */
+    size_t printed;
+    progress_bar bar;
+    double began;
+    uint64_t window_begin_bytes, skipped_bytes;
     const struct task_command *command;
     void *context; /* the command's own */
 } task_run;
@@ -66,7 +76,15 @@ typedef struct task_command {
     /* Instead of describe: answers a batch. */
     deberta_status (*answer)(task_run *run, const task_batch *batch, deberta_error *err);
     bool silent; /* answers are not printed one by one */
-    /* Is called after the last text; may be NULL. */
+    /* Instead of both, for rows: lays out the window's pieces and returns how many (their indices are the command's
+     * own, and what it takes of the options lives until the window is written); keeps the results of a batch, whose
+     * context is the run; writes the rows of one text, also of one with a problem. */
+    size_t (*arrange)(task_run *run, text_piece **pieces);
+    text_batch_callback keep;
+    deberta_status (*write)(task_run *run, const task_text *text, deberta_error *err);
+    /* Says what a run must share with the one that it goes on from; NULL: corpus_shard_settings. */
+    deberta_status (*settle)(task_run *run, json_t **settings, deberta_error *err);
+    /* Is called after the last text; may be NULL. Rows have ended then, and out is NULL. */
     deberta_status (*finish)(task_run *run, FILE *out, deberta_error *err);
 } task_command;
 

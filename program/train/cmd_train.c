@@ -18,6 +18,7 @@
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
 #include "program/train/finetune_data.h"
+#include "program/train/train_audit.h"
 #include "program/train/train_log.h"
 
 /* ------------------------------------------------------------------------------------------------- the end of a run */
@@ -210,6 +211,7 @@ static void interrupt(int signal_number)
 
 typedef struct run_display {
     progress_bar bar;
+    const common_options *options;
     size_t first, tokens; /* steps that were behind already; tokens since */
     double widest_share;  /* of a step: labelled tokens of all */
     size_t widest_step;
@@ -220,6 +222,7 @@ static int show_step(void *context, const deberta_training_step *step)
     run_display *display = context;
     char detail[160];
     const double share = (double)step->labelled / (double)step->tokens;
+    if (step->step == display->first + 1) train_command_write(display->options);
     display->tokens += step->tokens;
     if (share > display->widest_share) {
         display->widest_share = share;
@@ -279,6 +282,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     if (o->trainer.resume && first == 0)
         say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
     run_display display = {.bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first),
+                           .options = &o->common,
                            .first = first};
     const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
     progress_end(&display.bar);
@@ -303,7 +307,7 @@ static int run_task(const common_options *common, deberta_training_task task)
     if (!training_is_built)
         usage_wrong(common, "this build has no training (it was configured with -Dtraining=disabled)");
     train_options_check(o);
-    if (train_runs(o)) { /* before data and model are opened, which takes seconds */
+    if (train_runs(o) && !o->segment) { /* before data and model are opened, which takes seconds */
         signals_watch((const int[]){SIGINT, SIGHUP, 0}, interrupt, (int)SA_RESETHAND | SA_RESTART);
         stop_request_watch();
     }
@@ -312,9 +316,15 @@ static int run_task(const common_options *common, deberta_training_task task)
     deberta_trainer_options options = train_trainer_options(o, task);
     options.note = tell_note;
     options.note_context = (void *)common;
+    if (o->segment) {
+        options.audit = 1;
+        options.audit_from = o->segment->from;
+    }
     finetune_data_open(&data, o, &options);
     must(common, deberta_trainer_open(&trainer, &options, &error), &error);
-    if (train_runs(o))
+    if (o->segment)
+        must(common, train_segment_execute(o->segment, trainer, &error), &error);
+    else if (train_runs(o))
         status = run_all_steps(o, trainer);
     else
         run_one_step(o, trainer);

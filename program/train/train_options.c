@@ -10,6 +10,7 @@ enum { MOST_LAYERS = 256 };
 
 const train_options train_defaults = {
     .trainer = DEBERTA_TRAINER_DEFAULTS,
+    .chain_every = 100,
 };
 
 void train_options_check(const train_options *o)
@@ -75,6 +76,7 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     if (option_given(&o->common, &o->trainer.checkpoint_every) &&
         !option_given(&o->common, &o->trainer.checkpoint_minutes))
         t.checkpoint_minutes = 0;
+    if (o->chain) t.chain_every = o->chain_every;
     t.texts = o->texts.items;
     t.text_count = o->texts.count;
     t.held_out = o->held_out.items;

@@ -12,6 +12,9 @@ typedef struct train_options {
     const char *labels, *config;
     bool new_head, cut;
     const char *gradients;
+    bool chain;
+    size_t chain_every;
+    struct train_segment *segment; /* of an audit, executed in place of a run; NULL: none */
 } train_options;
 
 extern const train_options train_defaults;

@@ -11,6 +11,7 @@
 #include "program/frame/input/input.h"
 #include "program/frame/open_model.h"
 #include "program/frame/text_output.h"
+#include "program/train/train_audit.h"
 #include "program/verify/verify_output.h"
 
 /* Drawn cases, where their number is not given; with a fault, so many until one shows it. */
@@ -22,6 +23,9 @@ typedef struct verify_request {
     const char *against, *mutate;
     bool training, allow_extra, publish;
     size_t configurations, first;
+    const char *audit, *generator; /* the folder of a run; where its generator is */
+    size_t segments;
+    bool commit;
 } verify_request;
 
 static bool is_drawn(const verify_request *request)
@@ -251,10 +255,31 @@ static void check_request(const verify_request *request)
     if (options->argument_count && request->mutate)
         usage_wrong(options, "--mutate runs on its own models: give no MODEL with it");
     for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++)
-        if (!options->argument_count && option_given(options, of_a_model[k]))
+        if (!options->argument_count && !request->audit && option_given(options, of_a_model[k]))
             usage_wrong(options, "--%s needs a MODEL", option_name(options, of_a_model[k]));
     if (request->against && !path_has_suffix(request->against, ".safetensors"))
         option_wrong(options, &request->against, "unknown suffix in '%s', expected .safetensors", request->against);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ audits */
+
+static int audit_run(const verify_request *request, const verify_output *to)
+{
+    const common_options *options = &request->reading.common;
+    const train_audit_request audit = {.common = options,
+                                       .run = request->audit,
+                                       .model = options->argument_count ? options->arguments[0] : NULL,
+                                       .generator = request->generator,
+                                       .files = &request->reading.files,
+                                       .segments = request->segments};
+    if (!training_is_built)
+        usage_wrong(options, "--audit: this build has no training (it was configured with -Dtraining=disabled)");
+    if (to->paths.figure_count)
+        usage_wrong(options, "--out: '%s' is a picture, and --audit draws none", to->paths.figures[0]);
+    result *r = result_new("deberta-audit/1");
+    const int status = request->commit ? train_audit_commit(&audit, r) : train_audit(&audit, r);
+    finish_result(options, to->paths.text, r, to->format);
+    return status;
 }
 
 static int verify_run(const common_options *options)
@@ -267,6 +292,7 @@ static int verify_run(const common_options *options)
     check_request(request);
     output.format = result_format_read(options);
     output_paths_read(options, &output.paths);
+    if (request->audit) return audit_run(request, &output);
     if (request->mutate) return mutate(request, &verify, &output);
     if (is_drawn(request)) return run_drawn(request, &verify, &output);
     if (request->publish) {
@@ -298,7 +324,7 @@ static const option options[] = {
     {"ids", 0, "LIST", "verify on these token ids", TEXTS_AT(reading_options, ids), .not_with = "tokens expected"},
     {"tokens", 'n', "N", "verify on N made-up ids (default 48)", SIZE_AT(verify_request, tokens, 1, 1 << 16),
      .not_with = "expected"},
-    {"expected", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes",
+    {"expected", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/gates/reference.py writes",
      TEXT_AT(verify_request, against)},
     {"allow-extra", 0, NULL, "pass over tensors of FILE that the model does not compute, instead of refusing the file",
      FLAG_AT(verify_request, allow_extra), .needs = "expected"},
@@ -317,6 +343,18 @@ static const option options[] = {
      "one line of the machine and of digests of what it computes, to be compared with those of other machines",
      FLAG_AT(verify_request, publish),
      .not_with = "text file ids tokens expected ablate precision mutate training configurations reference seed"},
+    {"audit", 0, "RUN",
+     "execute drawn segments of a training again and compare them with RUN/chain.jsonl (train --chain); MODEL and "
+     "--file "
+     "say where they are on this machine",
+     TEXT_AT(verify_request, audit),
+     .not_with = "text ids tokens expected ablate precision mutate training configurations reference publish"},
+    {"segments", 0, "K", "segments that are executed, between kept checkpoints (default 1)",
+     SIZE_AT(verify_request, segments, 1, INT32_MAX), .needs = "audit"},
+    {"generator", 0, "MODEL", "where the generator of a pair is on this machine", TEXT_AT(verify_request, generator),
+     .needs = "audit"},
+    {"commit", 0, NULL, "one line that identifies the chain, to be published before an audit",
+     FLAG_AT(verify_request, commit), .needs = "audit", .not_with = "segments"},
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
@@ -327,7 +365,7 @@ const command command_verify = {
     .arguments = "[MODEL]",
     .options = options,
     .size = sizeof(verify_request),
-    .defaults = &(const verify_request){.tokens = 48},
+    .defaults = &(const verify_request){.tokens = 48, .segments = 1},
     .most_outputs = OUTPUT_PATHS_MOST,
     .example =
         "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
@@ -335,6 +373,7 @@ const command command_verify = {
         "  deberta verify --mutate p2c_ji\n"
         "  deberta verify --configurations 20\n"
         "  deberta verify --training --configurations 1 --seed 7 --first 12   # the gradients of one case\n"
+        "  deberta verify --audit trained --segments 3   # of a run with train --chain --keep-every N\n"
         "  deberta verify models/demo --publish   # compare with tests/golden/published.tsv",
     .run = verify_run,
 };

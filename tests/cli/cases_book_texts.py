@@ -1,4 +1,4 @@
-"""tools/book_texts.py on books that are made up here: what stays of Markdown, how groups are cut, and what is refused.
+"""tools/making/book_texts.py on books that are made up here: what stays of Markdown, how groups are cut, and what is refused.
 
 SPDX-License-Identifier: MIT
 """
@@ -41,7 +41,7 @@ def make(bench, rows, code=0):
     for into, title, text in rows:
         bench.write(f"Nobody - {title}.md", text)
         table += f"{into}\tNobody\t{title}\t1900\t1\t{hashlib.sha256(text.encode()).hexdigest()}\tNobody/{title}.md\n"
-    words = [sys.executable, str(ROOT / "tools" / "book_texts.py"), bench.folder, folder, "--table", bench.write("table.tsv", "# a table\n" + table)]
+    words = [sys.executable, str(ROOT / "tools" / "making" / "book_texts.py"), bench.folder, folder, "--table", bench.write("table.tsv", "# a table\n" + table)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     equal(done.returncode, code, done.stderr)
     return done, folder
@@ -74,7 +74,7 @@ def test_groups_are_of_all_lengths(bench):
 def test_other_texts_are_refused(bench):
     make(bench, [("train", "A Book", BOOK)])
     bench.write("Nobody - A Book.md", BOOK + "More.\n")
-    words = [sys.executable, str(ROOT / "tools" / "book_texts.py"), bench.folder, bench.path("new"), "--table", bench.path("table.tsv")]
+    words = [sys.executable, str(ROOT / "tools" / "making" / "book_texts.py"), bench.folder, bench.path("new"), "--table", bench.path("table.tsv")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     equal(done.returncode, 3)
     contains(done.stderr, "Nobody - A Book.md: SHA-256 ", "expected ")

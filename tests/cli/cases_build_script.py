@@ -50,13 +50,13 @@ FIGURES = ["cairo", "cairo-pdf", "pangocairo", "harfbuzz", "libpng"]
 def newcomer(bench, name):
     folder = pathlib.Path(bench.path(name))
     (folder / "bin").mkdir(parents=True)
-    (folder / "tools").mkdir()
+    (folder / "tools" / "making").mkdir(parents=True)
     shutil.copy(ROOT / "build.sh", folder)
     for tool, script in TOOLS.items():
         (folder / "bin" / tool).write_text("#!/bin/sh\nset -eu\n" + script + "\n", encoding="utf-8")
         (folder / "bin" / tool).chmod(0o755)
-    (folder / "tools" / "demo.sh").write_text("#!/bin/sh\n", encoding="utf-8")
-    (folder / "tools" / "demo.sh").chmod(0o755)
+    (folder / "tools" / "making" / "demo.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+    (folder / "tools" / "making" / "demo.sh").chmod(0o755)
     (folder / "packages").write_text("\n".join(LIBRARIES) + "\n", encoding="utf-8")
     return folder
 

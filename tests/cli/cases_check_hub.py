@@ -1,4 +1,4 @@
-"""tools/check_hub.py on folders and over a loopback server that answers as the hub does: it agrees where it should, and notices a model
+"""tools/gates/check_hub.py on folders and over a loopback server that answers as the hub does: it agrees where it should, and notices a model
 that computes something else. Skipped where transformers and what else the tool needs is not installed.
 
 SPDX-License-Identifier: MIT
@@ -80,12 +80,12 @@ def serving(root):
 def needs_requirements():
     if subprocess.run([sys.executable, "-c", "import torch, transformers, safetensors, sentencepiece, huggingface_hub"],
                       capture_output=True, check=False).returncode:
-        raise SkipTest("what tools/reference-requirements.txt lists is not installed")
+        raise SkipTest("what tools/gates/reference-requirements.txt lists is not installed")
 
 
 def check_hub(program, *checkpoints):
     needs_requirements()
-    done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "check_hub.py"), "--program", program, *checkpoints],
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "gates", "check_hub.py"), "--program", program, *checkpoints],
                           capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -125,7 +125,7 @@ def test_downloads(bench):
     """A twin of a published checkpoint, as the hub would send it: only what the program reads is asked for, and once."""
     needs_requirements()
     root, place = bench.path("hub"), os.path.join(bench.path("hub"), *TWIN.split("/"))
-    made = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "make_hub_twin.py"), TWIN, "--layers", "1", "--vocabulary", "small", "-o", place],
+    made = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "making", "make_hub_twin.py"), TWIN, "--layers", "1", "--vocabulary", "small", "-o", place],
                           capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     bench.write(os.path.join(place, "pytorch_model.generator.bin"), b"the hub has it, nobody wants it")

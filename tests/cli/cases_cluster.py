@@ -63,7 +63,7 @@ def cluster():
     missing = [tool for tool in ("/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged", "sbatch") if not shutil.which(tool)]
     if missing or os.geteuid() != 0:
         raise SkipTest(f"no Slurm for root here: {', '.join(missing)}")
-    tool = ROOT / "tools" / "slurm_local.sh"
+    tool = ROOT / "tools" / "gates" / "slurm_local.sh"
     started = subprocess.run([tool, "start", "slurm", "2"], capture_output=True, text=True)
     os.environ["SLURM_CONF"] = os.path.abspath("slurm/slurm.conf")
     try:

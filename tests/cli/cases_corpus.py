@@ -1,4 +1,4 @@
-"""tools/make_corpus.py on two made-up books: the rules, and a planted fault of each kind. Its committed table, against models/demo.
+"""tools/making/make_corpus.py on two made-up books: the rules, and a planted fault of each kind. Its committed table, against models/demo.
 
 SPDX-License-Identifier: MIT
 """
@@ -12,7 +12,7 @@ import sys
 
 from helpers import DEMO, ROOT, contains, equal
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "making"))
 import make_corpus
 
 SEA = """\ufeffThe Project Gutenberg EBook of The Sea
@@ -66,7 +66,7 @@ def prepare(bench, **changed):
 
 def run(bench, code, *words):
     table = [] if words[:1] == ("split",) or "--table" in words else ["--table", "table.tsv"]
-    done = subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "make_corpus.py"), *words, *table], cwd=bench.folder, capture_output=True,
+    done = subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "making" / "make_corpus.py"), *words, *table], cwd=bench.folder, capture_output=True,
                           text=True, check=False)
     equal(done.returncode, code, done.stderr)
     assert "Traceback" not in done.stderr, done.stderr

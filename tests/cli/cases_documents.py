@@ -46,7 +46,7 @@ def test_man_page(bench):
     """The committed page is what the program says, with the prose of docs/deberta.1.in, and no option of training stands in it twice."""
     if "attention" not in commands_of(bench):
         raise SkipTest("built without figures: the page describes the whole program")
-    done = subprocess.run([sys.executable, os.path.join(bench.root, "tools", "make_man.py"), "--check", bench.program],
+    done = subprocess.run([sys.executable, os.path.join(bench.root, "tools", "making", "make_man.py"), "--check", bench.program],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert done.returncode == 0, done.stdout
     page = bench.read(os.path.join(bench.root, "docs", "deberta.1"))

@@ -4,7 +4,7 @@ import base64
 import re
 import xml.etree.ElementTree as tree
 
-from helpers import DEMO, Picture, check, contains, equal, needs_figures
+from helpers import DEMO, Picture, check, contains, equal, make_model, needs_figures
 
 TEXT = "a new store opened beside the new mall"
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
@@ -231,3 +231,15 @@ def test_two_figures_have_distinct_ids(bench):
     joined = "".join(found.values())
     equal(len(ids(joined)), len(set(ids(joined))))
     equal(set(re.findall(r'url\(#([^)]*)\)"', joined)), set(ids(joined)))
+
+
+def test_a_lone_blank_is_drawn(bench):
+    """A token that is a blank alone, of either kind of vocabulary, has a sign that can be seen; one that begins a word has none."""
+    needs_figures(bench)
+    bytes_model = str(make_model(bench.path("v1"), "01", "bpe-v1", 3005))
+    for model, text, word in ((DEMO, "the \N{LATIN SMALL LETTER U WITH DIAERESIS} b", "the"), (bytes_model, "the  1", "the")):
+        for kind in ("components", "lines"):
+            bench.fine("attention", kind, model, "--text", text, "--layers", "1", "--heads", "0", "-q", "-o", "blank.svg")
+            words = shown(tree.parse(bench.path("blank.svg")).getroot()) - {None}
+            contains(words, "\N{OPEN BOX}", word)
+            check(not words & {"", " ", "\N{LOWER ONE EIGHTH BLOCK}", "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"}, words)

@@ -16,8 +16,8 @@ import sys
 from cases_records import FOUND
 from helpers import ROOT, Tensor, check, contains, equal, has_figures, make_model, near, read_tensors, write_tensors
 
-sys.path.insert(0, str(ROOT / "tools"))
-from testing.machine import DAY, day  # noqa: E402
+sys.path.insert(0, str(ROOT / "tools" / "gates"))
+from machine import DAY, day  # noqa: E402
 
 TEXT = "the old house"
 LAYER = "deberta.encoder.layer.0."
@@ -206,12 +206,12 @@ def test_page(bench):
     copy = pathlib.Path(bench.path("tree"))
     for folder in ("core", "train", "program/train"):
         shutil.copytree(ROOT / folder, copy / folder)
-    for file in ("tools/make_followed.py", "docs/followed.md"):
-        (copy / file).parent.mkdir()
+    for file in ("tools/making/make_followed.py", "docs/followed.md"):
+        (copy / file).parent.mkdir(parents=True)
         shutil.copy(ROOT / file, copy / file)
 
     def checked():
-        done = subprocess.run([sys.executable, "-B", str(copy / "tools" / "make_followed.py"), "--check"], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, "-B", str(copy / "tools" / "making" / "make_followed.py"), "--check"], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout
     equal(checked(), (0, ""))
     for file, old, new, words in (

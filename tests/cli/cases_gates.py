@@ -1,4 +1,4 @@
-"""Do the gates close: less covered, a finding of an analyser (tools/coverage.py, analysis.py), a reader that crashes, a command that does not look at its writes, a digest of other bits, a big-endian processor, a large file?
+"""Do the gates close: less covered, a finding of an analyser (tools/gates/coverage.py, analysis.py), a reader that crashes, a command that does not look at its writes, a digest of other bits, a big-endian processor, a large file?
 
 SPDX-License-Identifier: MIT
 """
@@ -13,7 +13,7 @@ from unittest import SkipTest, mock
 
 from helpers import DEMO, ROOT, check, contains, ending, equal, wait_until
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "gates"))
 import analysis
 import cases_failing_writes
 import cases_info
@@ -45,43 +45,28 @@ int main(int count, char **words)
     return !fine;
 }
 """
-MESON = """project('small', 'c', meson_version: '>=1.0')
-library = static_library('deberta_core', 'core/small.c')
-test('small', executable('small', 'main.c', link_with: library))
-"""
-
-
-def small_project(bench):
-    root = pathlib.Path(bench.folder) / "small"
-    (root / "core").mkdir(parents=True)
-    for name, text in {"core/small.c": SOURCE, "main.c": TEST, "meson.build": MESON}.items():
-        (root / name).write_text(text, encoding="utf-8")
-    return root
-
-
-def counts_of(root, *words):
-    """What the program runs of the small library, when called with these words."""
-    with mock.patch.object(coverage, "ROOT", str(root)):
-        subprocess.run([root / "build-coverage" / "small", *words], check=False, stdout=subprocess.DEVNULL)
-        found = coverage.read_counts(coverage.files_below(root / "build-coverage", ".gcda"))
-    for data in coverage.files_below(root / "build-coverage", ".gcda"):
-        os.remove(data)
-    return found
 
 
 def test_coverage_that_falls_is_named(bench):
-    if not shutil.which("gcov"):
-        raise SkipTest("gcov is not installed")
-    root = small_project(bench)
-    (root / "build-coverage").mkdir()
-    subprocess.run(["gcc", "--coverage", "../core/small.c", "../main.c", "-o", "small"], cwd=root / "build-coverage", check=True)
-    whole, less = counts_of(root), counts_of(root, "without a smaller one")
-    equal(coverage.figures(whole)["core"][:2], [6, 6], whole)
-    equal(coverage.uncovered_blocks(less["core/small.c"]), [[6, 6]])
-    committed = {folder: {"lines": 100.0, "branches": 100.0} for folder in ("core",)}
-    equal(list(coverage.fallen(coverage.figures(whole), committed)), [])
-    contains(" ".join(coverage.fallen(coverage.figures(less), committed)), "core: 83.3 % of lines, 100.0 % are committed", "core: 50.0 % of branches")
-    check("not in" in " ".join(coverage.fallen(coverage.figures(whole), {})), "a folder without a figure")
+    if not shutil.which("gcovr"):
+        raise SkipTest("gcovr is not installed")
+    os.makedirs(bench.path("core"))
+    os.mkdir(bench.path("build-coverage"))
+    for name, text in {"core/small.c": SOURCE, "main.c": TEST}.items():
+        bench.write(name, text)
+    subprocess.run(["gcc", "--coverage", "core/small.c", "main.c", "-o", "build-coverage/small"], check=True)
+
+    def figures_of(*words):
+        for path in coverage.counts_below("build-coverage"):
+            os.remove(path)
+        subprocess.run(["build-coverage/small", *words], check=False, stdout=subprocess.DEVNULL)
+        return coverage.figures()
+    whole, less = figures_of(), figures_of("without a smaller one")
+    equal((whole, less), ({"core": [6, 6, 2, 2]}, {"core": [6, 5, 2, 1]}))
+    committed = {"core": (100.0, 100.0)}
+    equal(list(coverage.fallen(whole, committed)), [])
+    contains(" ".join(coverage.fallen(less, committed)), "core: 83.3 % of lines, 100.0 % are committed", "core: 50.0 % of branches")
+    check("not in" in " ".join(coverage.fallen(whole, {})), "a folder without a figure")
     check("only in" in " ".join(coverage.fallen({}, committed)), "a figure without a folder")
 
 

@@ -132,6 +132,15 @@ def test_choice(bench):
     drawn(bench, "choice", 3)
 
 
+def test_chain(bench):
+    """The first rank writes the chain, and it is that of one process."""
+    words = small_run(bench, 4, "--checkpoint-every", "2", "--chain", "--chain-every", "1")
+    bench.fine(*words, "--out", "plain")
+    ranked(bench, (3, [*words, "--out", "ranks"]))
+    same(bench, "ranks", "plain", (*FILES, "chain.jsonl"))
+    contains(bench.fine("verify", "--audit", "ranks", "--segments", "9").out, "every record is equal")
+
+
 def test_one_rank_and_tiers(bench):
     """One rank is the plain program; ranks of different instruction sets give its bits."""
     words = small_run(bench, 3)

@@ -660,8 +660,8 @@ def test_bench_peak_of_integers(bench):
 def test_document_lengths(bench):
     """bench/shapes/document_lengths.txt, read as tools/peers.py reads it, is what its head says."""
     sys.path.insert(0, os.path.join(bench.root, "tools"))
-    import peers
-    lengths = sorted(peers.read_lengths(peers.DOCUMENTS))
+    from rivals.shapes import DOCUMENTS, read_lengths
+    lengths = sorted(read_lengths(DOCUMENTS))
     assert len(lengths) == 512 and (lengths[0], lengths[-1]) == (16, 512), lengths
     assert lengths[255] <= 53 <= lengths[256] and round(sum(lengths) / 512) == 80, (lengths[255:257], sum(lengths) / 512)
 

@@ -1,115 +1,123 @@
-"""Does what runs the tests (tools/run_tests.py) notice what did not run, or did not end well?
+"""Does what runs the tests (tools/gates/run_tests.py) notice what did not run, or did not end well?
 
 SPDX-License-Identifier: MIT
 """
 import contextlib
 import io
 import os
-import pathlib
+import subprocess
 import sys
-import time
 from unittest import mock
 
 from helpers import ROOT, check, contains, equal
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "gates"))
+import counting
+import processes
 import run_tests
-from testing import builds, counting, processes, schedule
-from testing.stage import Stage, Tests
+import stage
+
+EVERY = run_tests.STAGES + run_tests.NIGHTLY
 
 
-def row(name, **about):
-    """A test as `meson introspect --tests` shows it."""
-    return {"name": name, "cmd": ["run", name], "env": {}, "workdir": None, "timeout": 30, "suite": ["deberta:golden"], "priority": 0,
-            "protocol": "exitcode", "depends": [], **about}
+def run_stages(names, answer, tests=None):
+    """(exit status, what was said) of a full run of these stages. Nothing is started: answer(command) is what comes of it."""
+    def execute(command, *_):
+        output, status = answer(command)
+        return processes.Outcome(output, status)
 
-
-def outcome(output="", status=0):
-    return processes.Outcome(output, status, 0.0, 0.0)
-
-
-SUITES = {"two": ["cli"], "foreign": ["cli", "files", "foreign"], "files": ["cli", "files"], "switch": ["cli", "switches"], "sampled": ["cli", "sampled"],
-          "turn": ["cli", "full", "turns"]}  # "one" and others are golden results
-EVERY = ("one", "unigram", "parallel", *SUITES)
-
-
-@contextlib.contextmanager
-def instead_of_processes(answer, listed=EVERY):
-    """Nothing is started: answer(command) is what comes of it; every build has these tests."""
-    rows = [builds.Listed(row(name, suite=["deberta:" + suite for suite in SUITES.get(name, ["golden"])]), "build") for name in listed]
-    with mock.patch.object(processes, "execute", lambda command, *_: answer(command)), mock.patch.object(builds, "listed_tests", lambda _: rows), \
-            mock.patch.object(builds, "files_of_targets", lambda _: {}), mock.patch("shutil.which", lambda tool: tool):
-        yield
-
-
-def run_stages(names, answer, listed=EVERY):
-    """(exit status, what was said) of a full run of these stages."""
+    def run_as_a_program(self, title, folder, choose, **_):
+        self.program(title, ["meson", "test", folder, *(test["name"] for test in LISTED if choose(test))])
     said = io.StringIO()
-    chosen = [stage for stage in run_tests.STAGES + run_tests.NIGHTLY if stage[0] in names]
-    with instead_of_processes(answer, listed), contextlib.redirect_stdout(said):
-        with mock.patch.object(run_tests.stages, "native_tiers", lambda: ["scalar"]):
-            status = run_tests.summarize(*run_tests.run(chosen, True), "")
+    with mock.patch.object(stage, "execute", execute), mock.patch.object(stage.Stage, "tests", tests or run_as_a_program), \
+            mock.patch.object(run_tests.stages, "native_tiers", lambda: ["scalar"]), mock.patch("shutil.which", lambda tool: tool), contextlib.redirect_stdout(said):
+        ran, skipped = run_tests.run([stage for stage in EVERY if stage[0] in names], True)
+        status = run_tests.summarize(ran, skipped, "")
     return status, said.getvalue()
+
+
+LISTED = [{"name": suite, "suite": [f"deberta:{suite}"]} for suite in ("unit", "golden", "kernels", "cli", "long")]
+FINE = "1 passed, 0 failed\n" * 3
 
 
 def test_any_failure_in_any_stage_fails_the_run(bench):
     """Each process of each stage fails once: it is named, and counted in the last line."""
-    for name, *_ in run_tests.STAGES + run_tests.NIGHTLY:
+    for name, *_ in EVERY:
         commands = []
-        status, said = run_stages([name], lambda command: commands.append(command) or outcome("1 passed, 0 failed\n" * 3))
+        status, said = run_stages([name], lambda command: commands.append(command) or (FINE, 0))
         equal((status, said.split()[-5:-2]), (0, ["passed,", "0", "failed,"]), (name, said))
-        check(len(commands) >= 2 or name in ("debian-12", "debian-13", "contributing-whole", "wheels", "large-corpus", "coverage", "contributing"), (name, commands))
         for broken in {tuple(command) for command in commands}:
-            for bad in (outcome("3 passed, 0 failed\n" * 3, 1), outcome("2 passed, 1 failed\n" * 3, 1), outcome("", None)):
-                status, said = run_stages([name], lambda command: bad if tuple(command) == broken else outcome("1 passed, 0 failed\n" * 3))
+            for bad in (("3 passed, 0 failed\n" * 3, 1), ("2 passed, 1 failed\n" * 3, 1), ("", None)):
+                status, said = run_stages([name], lambda command: bad if tuple(command) == broken else (FINE, 0))
                 failed = int(said.rstrip().split("\n")[-1].split()[2])
                 check(status == 1 and failed >= 1 and " ".join(broken) in said and "\nfailed: " + name in said, (name, broken, said))
 
 
-def test_nothing_runs_twice(bench):
-    commands = []
-    names = [stage[0] for stage in run_tests.STAGES if stage[0] != "avx512-emulated"]
-    run_stages(names, lambda command: commands.append(" ".join(command)) or outcome("1 passed, 0 failed\n" * 3))
-    # Every build has these tests, and so the same command in each that takes it: "one" runs in native, neon, clang and sanitizers, "foreign" in native and sanitizers.
-    equal([command for command in set(commands) if commands.count(command) > 1 and " run " not in f" {command}"], [])
-    equal([sum(f" {command}".endswith(f" run {name}") for command in commands) for name in ("one", "two", "foreign", "sampled")], [4, 1, 2, 1], commands)
-
-
-def test_what_takes_turns_has_its_turn(bench):
-    """Each day a part runs and the rest is named with the stage that takes it; in as many days as there are parts all of it has run."""
-    for name, suite, nightly, days in (("native", "turns", "native-whole", 3), ("clang", "switches", "clang-whole", 2), ("sanitizers", "files", "sanitizers-whole", 4)):
-        listed, ran = ("one", "two", "foreign", "sampled", *(f"t{k}" for k in range(7))), []
-        for day in range(days):
-            commands = []
-            with mock.patch.dict(SUITES, {f"t{k}": ["cli", suite] for k in range(7)}), mock.patch.dict(os.environ, DEBERTA_TEST_DAY=str(739000 + day)):
-                _, said = run_stages([name], lambda command: commands.append(command) or outcome("1 passed, 0 failed\n"), listed)
-            today = {command[-1] for command in commands if command[0] == "run" and command[-1][0] == "t" and command[-1] != "two"}
-            left = said.split(f"\nleft to the nightly stage {nightly}: ")[1].split("\n")[0].split(", ")
-            equal(sorted(today | {test for test in left if test[0] == "t" and test[1:].isdigit()}), [f"t{k}" for k in range(7)], said)
-            ran += today
-        equal(sorted(ran), [f"t{k}" for k in range(7)])
-        commands = []
-        with mock.patch.dict(SUITES, {f"t{k}": ["cli", suite] for k in range(7)}):
-            run_stages([nightly], lambda command: commands.append(command) or outcome("1 passed, 0 failed\n"), listed)
-        check(all(["run", f"t{k}"] in commands for k in range(7)), (nightly, commands))
-
-
-def test_what_a_build_has_not_is_a_failure(bench):
-    for name in ("native", "neon", "clang", "sanitizers", "threads"):
-        status, said = run_stages([name], lambda command: outcome("1 passed, 0 failed\n"), listed=())
-        check(status == 1 and "no test ran" in said, said)
+def test_every_test_of_the_build_has_a_stage(bench):
+    """One of the two that --full takes, whatever waits there for its turn; and once."""
+    listed = stage.introspect(os.path.dirname(bench.program), "--tests")
+    chosen = []
+    run_stages(["native", "program"], lambda command: (FINE, 0), lambda self, title, folder, choose, **_: chosen.extend(test["name"] for test in listed if choose(test)))
+    equal(sorted(chosen), sorted(test["name"] for test in listed if test["name"] not in ("checkasm", "cli check_hub")))
 
 
 def test_what_could_not_be_built_has_failed(bench):
-    status, said = run_stages(["neon"], lambda command: outcome("", int(command[0] == "ninja")))
-    contains(said, "neon: building build-arm64: failed", "tiers that ran and passed: none", "tiers among whose tests one failed: neon (under qemu-aarch64)")
-    equal((status, said.rstrip().split("\n")[-1].split(", ")[0]), (1, "0 passed"))
+    status, said = run_stages(["neon", "native"], lambda command: (FINE, int(command[:3] == ["ninja", "-C", "build-arm64"])))
+    contains(said, "neon: building build-arm64: failed", "tiers that ran and passed: scalar (native)")
+    equal(status, 1)
 
 
-def test_which_failures_are_a_tiers(bench):
-    for broken, passed in (("one", False), ("two", True)):  # golden results, and the program
-        status, said = run_stages(["native"], lambda command: outcome("1 passed, 0 failed\n", int(command[-1] == broken)))
-        equal((status, "tiers that ran and passed: scalar (native)" in said), (1, passed), said)
+def test_a_stage_that_ends_in_a_fault_has_failed(bench):
+    def tests(*_, **__):
+        raise KeyError("made up")
+    status, said = run_stages(["threads"], lambda command: (FINE, 0), tests)
+    contains(said, "failed: threads: KeyError: 'made up'")
+    equal(status, 1)
+
+
+PROJECT = """project('small', 'c')
+add_test_setup('quick', env: {'QUICK': '1'}, exclude_suites: 'long', timeout_multiplier: 10)
+shell = find_program('sh')
+foreach name, script : {'fine': 'echo 1..2; echo ok 1 - a; echo ok 2 - b $QUICK', 'bad': 'echo 1..2; echo ok 1 - a; echo not ok 2 - b; echo \\# why; exit 1',
+    'missing': 'echo 1..3; echo ok 1 - a', 'skipped': 'echo 1..1; echo ok 1 - a \\# SKIP c'}
+    test(name, shell, args: ['-c', script], protocol: 'tap', suite: 'unit')
+endforeach
+test('closing line', shell, args: ['-c', 'echo 3 passed, 0 failed, 2 skipped'], suite: 'golden')
+test('left out', shell, args: ['-c', 'exit 77'], suite: 'golden')
+test('late', shell, args: ['-c', 'sleep 9'], timeout: 1, suite: 'unit')
+test('long', shell, args: ['-c', 'exit 1'], suite: 'long')
+"""
+
+
+def test_tests_of_a_build(bench):
+    """Meson runs them; its log is read. What failed is named and shown, what has no result has failed."""
+    bench.write("meson.build", PROJECT)
+    subprocess.run(["meson", "setup", "small"], cwd=bench.folder, check=True, stdout=subprocess.DEVNULL)
+    small, said = os.path.join(bench.folder, "small"), io.StringIO()
+
+    def counts_of(choose, **about):
+        one = stage.Stage("stage", "says", lambda: 1)
+        with contextlib.redirect_stdout(said):
+            one.tests("tests", small, choose, **about)
+        return one.counts, sorted(one.failures), one.tier_failures
+    equal(counts_of(lambda test: test["name"] != "late"), ((7, 4, 4), ["bad", "long", "missing"], 0))
+    equal(counts_of(lambda test: test["name"] == "late"), ((0, 1, 0), ["late"], 0))
+    equal(counts_of(lambda test: test["name"] in ("fine", "long"), quick=True), ((2, 0, 0), [], 0))
+    equal(counts_of(lambda test: test["name"] in ("fine", "bad"), quick=True, wrapper="env A=1"), ((3, 1, 0), ["bad"], 0))
+    equal(counts_of(lambda test: False), ((0, 1, 0), ["tests: no test ran"], 0))
+    contains(said.getvalue(), "stage: bad: failed, status 1", "not ok 2 - b\n    # why")
+
+
+def test_what_takes_turns_has_its_turn(bench):
+    """Each day a part runs and the rest is left to the stage that takes it; in as many days as there are parts all of it has run."""
+    rows, ran = [{"name": f"t{k}", "suite": ["deberta:cli"], "priority": k} for k in range(7)], []
+    for day in range(3):
+        with mock.patch.object(stage, "introspect", lambda *_: rows), mock.patch.dict(os.environ, DEBERTA_TEST_DAY=str(739000 + day)), \
+                mock.patch.multiple(stage.Stage, build_for=lambda *_: None, run_chosen=lambda self, title, folder, chosen, *_: ran.extend(test["name"] for test in chosen)):
+            one, before = stage.Stage("stage", "says", lambda: 1), len(ran)
+            one.tests("tests", "build", turns=3, nightly="whole")
+            equal(sorted(ran[before:] + one.left["whole"]), [row["name"] for row in rows])
+    equal(sorted(ran), [row["name"] for row in rows])
 
 
 def test_counts_of_the_protocol(bench):
@@ -132,71 +140,11 @@ def test_what_failed_is_shown(bench):
     equal(counting.failures_in("".join(f"{k}\n" for k in range(30))).split("\n"), [str(k) for k in range(5, 30)])
 
 
-def test_long_tests_are_left_out_where_all_is_slow(bench):
-    listed = [builds.Listed(row("a", suite=["deberta:cli", "deberta:long"]), "build"), builds.Listed(row("b"), "build")]
-    equal([test.name for test in Tests("t", quick=True).of(listed)[0]], ["b"])
-    equal([test.name for test in Tests("t").of(listed)[0]], ["a", "b"])
-
-
-def test_where_a_test_runs(bench):
-    equal([builds.Listed(row("a", workdir=folder), "build-x").folder for folder in (None, "/there")], [str(ROOT / "build-x"), "/there"])
-
-
-def test_processors_are_shared(bench):
-    """The longest begins first, two run at a time, one waits for another, and one that takes all processors has no neighbour."""
-    plan, log = schedule.Schedule(2), []
-
-    def job(name, seconds, **about):
-        script = f"date +%s%N; sleep {seconds}; date +%s%N"
-        return plan.add(schedule.Job(["sh", "-c", script], lambda ended: log.append((name, *map(int, ended.output.split()))), **about))
-    long = job("long", 0.4, expected=9)
-    job("short", 0.1, expected=1)
-    job("middle", 0.2, expected=5)
-    job("after", 0.1, expected=50, after=[long])
-    job("both", 0.1, expected=0.1, processors=8)
-    plan.run()
-    times = {name: (begin, end) for name, begin, end in log}
-    equal(len(times), 5)
-    check(times["long"][0] < times["short"][0] and times["middle"][0] < times["short"][0], times)
-    check(times["after"][0] >= times["long"][1] and times["short"][0] < times["long"][1], times)
-    both = times.pop("both")
-    check(all(begin >= both[1] or end <= both[0] for begin, end in times.values()), (both, times))
-
-
-def test_one_more_runs_while_others_wait(bench):
-    """Two jobs wait for what a third makes: it runs where processors are idle, one alone, and where none is they are stopped in vain."""
-    for idle in (1.0, 0.0):
-        plan, log = schedule.Schedule(2), []
-
-        def job(name, script, **about):
-            plan.add(schedule.Job(["sh", "-c", script], lambda ended: log.append(name if ended.status == 0 else "stopped"), folder=bench.folder, **about))
-        for _ in range(2):
-            job("waits", "until [ -e made ]; do sleep 0.01; done", expected=9, limit=60 if idle else 1)
-        job("makes", "[ ! -e last ] && : > made", expected=5)
-        job("last", ": > last", expected=1)
-        with mock.patch.object(schedule, "PERIOD", 0.1), mock.patch.object(schedule, "idle_seconds", lambda: idle * time.monotonic()):
-            plan.run()
-        equal(sorted(log) if idle else log[0], ["last", "makes", "waits", "waits"] if idle else "stopped")
-        equal((plan.free, plan.lent), (2, 0))
-        for name in ("made", "last"):
-            pathlib.Path(bench.path(name)).unlink(missing_ok=True)
-
-
-def test_what_waits_for_a_failure_is_given_up(bench):
-    plan, log = schedule.Schedule(2), []
-    bad = plan.add(schedule.Job(["false"], lambda ended: log.append(ended.status)))
-    middle = plan.add(schedule.Job(["true"], lambda _: log.append("ran"), after=[bad], given_up=lambda: log.append("middle")))
-    plan.add(schedule.Job(["true"], lambda _: log.append("ran"), after=[middle], given_up=lambda: log.append("last")))
-    plan.run()
-    equal(log, [1, "middle", "last"])
-
-
 def test_a_program_that_is_missing_has_failed(bench):
-    stage = Stage("stage", "says", schedule.Schedule(1), {})
-    stage.program("missing", ["/nowhere/at all"])
+    one = stage.Stage("stage", "says", lambda: 1)
     with contextlib.redirect_stdout(io.StringIO()):
-        stage.schedule.run()
-    equal((stage.counts(), stage.failures), ((0, 1, 0), ["missing"]))
+        one.program("missing", ["/nowhere/at all"])
+    equal((one.counts, one.failures), ((0, 1, 0), ["missing"]))
 
 
 def test_the_caller_weakens_nothing(bench):
@@ -211,12 +159,6 @@ def test_what_hangs_is_asked_to_stop(bench):
     ended = processes.execute(["sh", "-c", 'trap "echo asked; exit 0" TERM; while :; do sleep 0.05; done'], limit=2)
     contains(ended.output, "asked\n", "\nstopped after 2 s")
     equal(ended.status, None)
-
-
-def test_processor_time_is_that_of_children_too(bench):
-    begin = time.monotonic()
-    ended = processes.execute(["sh", "-c", "(ulimit -t 1; while :; do :; done); sleep 0.2; echo done"])
-    check(0.5 < ended.processor <= time.monotonic() - begin and ended.output.endswith("done\n"), (ended.processor, ended.output))
 
 
 def test_every_file_of_cases_is_a_test_of_meson(bench):

@@ -160,6 +160,19 @@ def test_a_recorded_command_is_not_run(bench):
     equal(sorted(bench.files()), before)
 
 
+def test_a_recorded_value_is_wrong(bench):
+    """It is the manifest that is malformed, and not the command line."""
+    def pool(manifest):
+        for words in (manifest["command"], manifest["settings"]["options"]):
+            words[words.index("mean")] = "nonsense"
+    make_shard(bench, "v.npy")
+    for change, word in ((pool, "--pool"), (recorded(lambda c: [*c, "--batch-tokens", "x"]), "--batch-tokens"), (recorded(lambda c: [*c, "--threads", "-1"]), "--threads")):
+        shutil.copytree(bench.path("v.npy.shards"), bench.path("e.shards"))
+        edit_manifest(bench.path("e.shards/0-of-1.json"), change)
+        contains(bench.expect(3, "merge", "e.shards", "--audit", "100%").err, word)
+        shutil.rmtree(bench.path("e.shards"))
+
+
 def test_an_audit_of_standard_input(bench):
     """The input is read again where the command line says so."""
     text = b"a ship\nthe cat sat on the mat\n"

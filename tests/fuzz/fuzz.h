@@ -1,5 +1,5 @@
-/* The entry point of a fuzz target, as libFuzzer calls it (tools/fuzz.sh); replay.c calls it for the corpus. Readers of
- * bytes have a fuzz_<name>.c each, readers of files and texts a row of a table (fuzz_folder.h).
+/* The entry point of a fuzz target, as libFuzzer calls it (tools/gates/fuzz.sh); replay.c calls it for the corpus.
+ * Readers of bytes have a fuzz_<name>.c each, readers of files and texts a row of a table (fuzz_folder.h).
  *
  * By hand: build/tests/fuzz/fuzz_pickle --mutations 100000 tests/fuzz/corpus/pickle
  *          FUZZ_TARGET=words build/tests/fuzz/fuzz_folder --mutations 100000 tests/fuzz/corpus/words

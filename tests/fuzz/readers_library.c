@@ -13,6 +13,7 @@
 #include "core/io/input_file.h"
 #include "core/load/synthetic.h"
 #include "tests/fuzz/fuzz_folder.h"
+#include "tests/fuzz/vocabulary_paths.h"
 #include "train/data/batch_file.h"
 #include "train/data/corpus.h"
 #include "train/pieces/piece_words.h"
@@ -44,6 +45,15 @@ static void read_tokenizer(const char *folder, size_t bytes)
     tokenize(tokenizer, text, sizeof text - 1, NULL);
     tokenize(tokenizer, text, sizeof text - 1, "b");
     deberta_tokenizer_free(&tokenizer);
+}
+
+static void read_rows(const char *folder, size_t bytes)
+{
+    char *path = path_join(folder, "tokenizer.json");
+    bool taken;
+    (void)bytes;
+    if (path && !vocabulary_paths_agree(path, &taken)) abort();
+    free(path);
 }
 
 /* Through one tokenizer of each kind. */
@@ -148,6 +158,23 @@ static void read_state(const char *folder, size_t bytes)
     json_decref(recipe);
 }
 
+/* A chain that is read holds what its header promises. */
+static void read_chain(const char *folder, size_t bytes)
+{
+    deberta_chain *chain = NULL;
+    (void)bytes;
+    if (deberta_chain_open(&chain, folder, &error) != DEBERTA_OK) return;
+    const deberta_chain_info *info = deberta_chain_describe(chain);
+    if (strlen(info->recipe) != 64 || strlen(info->head) != 64 || info->every == 0) abort();
+    for (size_t k = 0; k < info->count; k++) {
+        const deberta_chain_record *record = deberta_chain_record_at(chain, k);
+        if (strlen(record->digest) != 64 || strlen(record->link) != 64 || (record->of && strstr(record->of, "..")))
+            abort();
+    }
+    if (deberta_chain_record_at(chain, info->count)) abort();
+    deberta_chain_free(&chain);
+}
+
 static void read_results(const char *text, size_t bytes)
 {
     bench_results results = {0};
@@ -249,6 +276,7 @@ const fuzz_target fuzz_library_targets[] = {
     {"bpe_encoder", "", "bpe_encoder.bin", read_tokenizer},
     {"tokenizer_config", SENTENCE "spm.model", "tokenizer_config.json", read_tokenizer},
     {"tokenizer_beside", SENTENCE "spm.model", "tokenizer.json", read_tokenizer},
+    {"vocabulary_rows", "", "tokenizer.json", read_rows},
     {"special_tokens", SENTENCE "spm.model", "special_tokens_map.json", read_tokenizer},
     {"added_tokens", SENTENCE "spm.model", "added_tokens.json", read_tokenizer},
     {"text", "", NULL, read_text},
@@ -256,6 +284,7 @@ const fuzz_target fuzz_library_targets[] = {
     {"input_tensors", "", "x.safetensors", read_input_tensors},
     {"batch", "", "x.safetensors", read_batch},
     {"run_state", "", "training.json", read_state},
+    {"chain", "", "chain.jsonl", read_chain},
     {"words", "", "x.txt", read_words},
     {"bench_results", "", NULL, read_results},
     {"kernel_lines", "", NULL, read_kernel_lines},

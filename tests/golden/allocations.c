@@ -460,7 +460,8 @@ int main(int argc, char **argv)
         "synthetic:v2-xlarge,layers=2,hidden=64,heads=2,intermediate=96,vocab=61,buckets=8",
         "synthetic:v1-base,layers=1,hidden=48,heads=3,intermediate=64,vocab=61,lm=1",
     };
-    static const char *const tokenizers[] = {"spm-flags", "spm-bpe", "spm-bytefallback", "bad/12-bpe-base"};
+    static const char *const tokenizers[] = {"spm-flags", "spm-bpe",     "spm-bytefallback",
+                                             "metaspace", "spm-unigram", "bad/12-bpe-base"};
     const char *folder = argc > 2 && strcmp(argv[1], "--folder") == 0 ? argv[2] : "tests/golden";
     size_t passed = 0, failed = 0;
     char path[600];

@@ -121,12 +121,9 @@ static deberta_status open_learner(const train_case *c, const batch_file *file, 
 {
     char folder[1200];
     const learner_options options = {
-        .threads = threads,
+        .asked = {.threads = threads, .shards = DEFAULT_SHARDS, .isa = isa, .reference = c->reference},
         .max_tokens = (c->options.sift_weight > 0 ? 2 : 1) * batch_file_most_tokens(file),
         .longest = batch_file_longest(file),
-        .parts = DEFAULT_SHARDS,
-        .isa = isa,
-        .reference = c->reference,
         .decodes = decodes,
     };
     snprintf(folder, sizeof folder, "%s%s", c->folder, part);

@@ -113,10 +113,9 @@ static void run_case(const char *root, const direction_case *c, size_t *passed, 
     deberta_error error = {0};
     learner *l = NULL;
     direction_batch b = {0};
-    const learner_options opening = {.threads = 2,
+    const learner_options opening = {.asked = {.threads = 2, .shards = DEFAULT_SHARDS},
                                      .max_tokens = c->lengths[0] + c->lengths[1],
                                      .longest = c->lengths[0] > c->lengths[1] ? c->lengths[0] : c->lengths[1],
-                                     .parts = DEFAULT_SHARDS,
                                      .decodes = c->decodes,
                                      .drops = c->dropout > 0};
     const step_options options = {.task = c->task,

@@ -3,8 +3,8 @@
 
     tests/python/run.py [--work FOLDER] [--prepare | --part K/N | --engines | --sanitized LIBRARY] [pytest arguments]
 
---prepare makes the environment and installs the wheel, and tests nothing. With what was prepared --part runs the K-th of N parts of the
-tests, which can run side by side. LIBRARY: one that clang's address sanitizer was built into; the environment that is there then runs the tests of the library with it,
+--prepare makes the environment and installs the wheel, and tests nothing. With what was prepared --part runs the tests without most of
+what takes long: of that the K-th of N parts. LIBRARY: one that clang's address sanitizer was built into; the environment that is there then runs the tests of the library with it,
 without the program. --engines: the tests in Ray, datasets and datatrove, with the wheel that is there, in an environment of their own. FOLDER (default build-python) keeps the environments, which are made anew when their requirements change. Where packages cannot be installed,
 everything is skipped with a sentence. The last line is `N passed, N failed, N skipped`.
 
@@ -23,12 +23,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT = 1200  # seconds for the installation of packages
-# Files of tests that take long, in seconds; the others take some each. Parts are made of them so that they end together.
-SECONDS = {"test_accelerate.py": 130, "test_cases_beside.py": 80, "test_comparison.py": 40, "test_conformance.py": 20,
-           "test_hub_twins.py": 100, "test_lending.py": 20, "test_masks.py": 15, "test_model.py": 40, "test_mutations.py": 100,
-           "test_notebook.py": 25, "test_studies.py": 60, "test_studies_of_models.py": 20, "test_tokenizer_references.py": 15,
-           "test_trained.py": 35, "test_wheel.py": 50}
-USUAL_SECONDS = 5
+# Files of tests that take long and know no arithmetic of their own, in seconds: parts are made of them that take equally long.
+SECONDS = {"test_accelerate.py": 65, "test_comparison.py": 40, "test_folder_of_wheel.py": 25, "test_hub_twins.py": 100,
+           "test_mutations.py": 55, "test_notebook.py": 35, "test_reproduce.py": 20, "test_studies.py": 95, "test_studies_of_models.py": 25, "test_wheel.py": 55}
 
 
 def skip(sentence):
@@ -82,14 +79,15 @@ def build_and_install(python, work, engines):
 
 
 def part_of(files, part):
-    """Those of the K-th of N parts: the longest first, each into the part that has least to do."""
+    """All that do not take long, and of the others the K-th of N parts: the longest first, each into the part that has least to do."""
     wanted, parts = (int(number) for number in part.split("/"))
+    long = sorted((file for file in files if file.name in SECONDS), key=lambda file: (-SECONDS[file.name], file.name))
     chosen, seconds = [[] for _ in range(parts)], [0] * parts
-    for file in sorted(files, key=lambda file: (-SECONDS.get(file.name, USUAL_SECONDS), file.name)):
+    for file in long:
         least = seconds.index(min(seconds))
         chosen[least].append(file)
-        seconds[least] += SECONDS.get(file.name, USUAL_SECONDS)
-    return sorted(chosen[wanted - 1])
+        seconds[least] += SECONDS[file.name]
+    return sorted(set(files) - set(long)) + chosen[wanted - 1]
 
 
 def sanitized(library):

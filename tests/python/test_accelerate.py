@@ -12,7 +12,7 @@ import deberta_c
 from conftest import DEMO, ROOT, refuses, resident_kib
 
 sys.path.insert(0, str(ROOT / "tools"))
-import measure_python  # noqa: E402
+from rivals import python_costs  # noqa: E402
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -373,7 +373,7 @@ def test_options_of_a_second_accelerate():
 
 def test_memory():
     """Twice the weights and 200 MB while it takes over, once afterwards (and the folded positions)."""
-    rows = list(measure_python.memory(None))
+    rows = list(python_costs.memory(None))
     assert len(rows) == 2 and all(row[-1] for row in rows), rows
 
 

@@ -1,4 +1,4 @@
-"""tools/folder_of_wheel.py on made-up packages: what their graphs hold comes out value by value, transformers and the program open the folder
+"""tools/making/folder_of_wheel.py on made-up packages: what their graphs hold comes out value by value, transformers and the program open the folder
 and agree, and other graphs are refused. Nothing is fetched: pip finds the packages in a folder. SPDX-License-Identifier: MIT"""
 import hashlib
 import json
@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 from conftest import DEMO, ROOT, program_json
 from deberta_c import _program
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "making"))
 import folder_of_wheel  # noqa: E402
 
 SEED = int(os.environ.get("DEBERTA_WHEEL_SEED", "1"))
@@ -245,5 +245,5 @@ def test_no_package_and_wrong_words(publish, tmp_path):
         with pytest.raises(SystemExit) as end:
             tool(*words)
         assert end.value.code == code
-    listed = subprocess.run([sys.executable, ROOT / "tools" / "folder_of_wheel.py", "--list"], capture_output=True, text=True, check=True)
+    listed = subprocess.run([sys.executable, ROOT / "tools" / "making" / "folder_of_wheel.py", "--list"], capture_output=True, text=True, check=True)
     assert "licence: none stated" in listed.stdout

@@ -1,4 +1,4 @@
-"""Twins of published checkpoints (tools/make_hub_twin.py): opened by transformers and by us from one folder, they give the same.
+"""Twins of published checkpoints (tools/making/make_hub_twin.py): opened by transformers and by us from one folder, they give the same.
 
 Small twins: two layers, the vocabulary of the tests' tokenizers, everything else as tests/hub says it is published. One has its whole
 vocabulary, so that [MASK] is the published 128000 and the table has 128100 rows. SPDX-License-Identifier: MIT
@@ -19,7 +19,7 @@ from transformers.models.deberta_v2 import modeling_deberta_v2 as v2
 import deberta_c
 from conftest import ROOT
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools" / "making"), str(ROOT / "tools" / "gates")]
 import make_hub_twin  # noqa: E402
 import reference  # noqa: E402
 
@@ -32,7 +32,7 @@ TEXTS = ["Paris is the capital of France.", "It cost 1,234.50 euros (about 20% l
 
 @pytest.fixture(autouse=True, scope="module")
 def as_it_was():
-    """tools/reference.py makes transformers exact in float64, and needs no gradients; the other tests do."""
+    """tools/gates/reference.py makes transformers exact in float64, and needs no gradients; the other tests do."""
     before = v1.scaled_size_sqrt, v2.scaled_size_sqrt, v1.DebertaLayerNorm.forward
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()

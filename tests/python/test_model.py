@@ -20,7 +20,7 @@ from conftest import DEMO, GOLDEN, ROOT, program_json, read_safetensors, refuses
 from helpers import make_model
 
 sys.path.insert(0, str(ROOT / "tools"))
-import measure_python  # noqa: E402
+from rivals import python_costs  # noqa: E402
 
 MOST = sys.maxsize  # of what counts something
 TEXTS = ["a new store opened beside the mall", "Call me Ishmael.", "It was the best of times, it was the worst of times", "Zoë"]
@@ -487,9 +487,9 @@ def test_no_leak(demo):
 
 
 def test_overhead_of_a_call():
-    """50 us above the C call, at 16 tokens, is what tools/measure_python.py asks of a quiet fast processor. With others beside it, who share its
+    """50 us above the C call, at 16 tokens, is what tools/peers.py python asks of a quiet fast processor. With others beside it, who share its
     caches, the same calls took four times as long, so the clock judges roughly; what test_calls_within_a_call counts is the same everywhere."""
-    assert any(measure_python.call_us(200) < 300 for _ in range(20))
+    assert any(python_costs.call_us(200) < 300 for _ in range(20))
 
 
 def test_calls_within_a_call():
@@ -505,7 +505,7 @@ def test_calls_within_a_call():
 
 
 def test_ids_are_not_copied_and_memory_is_steady():
-    for section in (measure_python.copies, measure_python.steady):
+    for section in (python_costs.copies, python_costs.steady):
         assert all(row[-1] for row in section(None)), list(section(None))
 
 

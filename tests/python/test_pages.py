@@ -7,7 +7,7 @@ import pytest
 
 from conftest import ROOT
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "gates"))
 guard = pytest.importorskip("guard")
 SEED = 20260411
 PLACES = 200

@@ -10,7 +10,9 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
-peers_requests = pytest.importorskip("peers_requests")
+from rivals import requests as peers_requests  # noqa: E402
+from rivals.results import read_rows  # noqa: E402
+
 ENGINES = ["deberta", "onnxruntime", "openvino"]
 SEED = 20261126
 
@@ -40,7 +42,7 @@ def served(tmp_path, monkeypatch):
 def test_an_engine_that_fails_stops_no_other(served):
     arguments, visits = served
     peers_requests.serve_all(arguments)
-    rows = peers_requests.read_rows(arguments.out)
+    rows = read_rows(arguments.out)
     alone = [["flat-long"], ["mixed-tail"]]
     assert [mixes for engine, mixes in visits if engine == "openvino"] == 3 * [["flat-long", "mixed-tail"], *alone]  # all streams, then each
     assert len(rows) == 3 * 3 * 2 * 2
@@ -57,7 +59,7 @@ def test_a_stopped_run_goes_on(served):
     arguments.stop_at = 0
     peers_requests.serve_all(arguments)
     assert visits[6] == visits[7] and len(visits) == 3 * (1 + 1 + 3) + 1
-    keys = [tuple(row[name] for name in (*peers_requests.VISIT, "way")) for row in peers_requests.read_rows(arguments.out)]
+    keys = [tuple(row[name] for name in (*peers_requests.VISIT, "way")) for row in read_rows(arguments.out)]
     assert len(set(keys)) == len(keys) == 3 * 3 * 2 * 2
 
 
@@ -65,9 +67,9 @@ def test_the_table_has_the_ratio_of_each_round(served, capsys):
     arguments, _ = served
     peers_requests.serve_all(arguments)
     capsys.readouterr()
-    peers_requests.print_table(arguments.out)
+    peers_requests.tabulate(arguments.out)
     said = capsys.readouterr().out
-    rows = [row for row in peers_requests.read_rows(arguments.out) if (row["mix"], row["way"]) == ("mixed-tail", "batches")]
+    rows = [row for row in read_rows(arguments.out) if (row["mix"], row["way"]) == ("mixed-tail", "batches")]
     p99 = {engine: [float(row["p99_ms"]) for row in rows if row["engine"] == engine] for engine in ENGINES}
     shares = [ours / min(others) for ours, *others in zip(*p99.values())]
     ours = [line for line in said.splitlines() if line.startswith("| mixed-tail | 2 | deberta |")][1]

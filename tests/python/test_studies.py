@@ -102,7 +102,7 @@ def test_quick_keeps_results_that_are_there(bench):
 
 def test_scores_need_a_program(tmp_path):
     """A sentence and no half table."""
-    script = [sys.executable, str(Path(ROOT, "tools", "score_discriminator.py"))]
+    script = [sys.executable, str(Path(ROOT, "models", "discriminator", "score_discriminator.py"))]
     for words, code, sentence in ((["no/program", "no/model"], 4, "score_discriminator.py: no/program: cannot be run: No such file or directory"),
                                   ([_program.PROGRAM, "no/model"], 3, "no/model: no such folder")):
         done = subprocess.run([*script, *words], cwd=tmp_path, capture_output=True, text=True)

@@ -14,7 +14,6 @@ from deberta_c import _program
 from studies_bench import ROOT
 
 sys.path.append(str(ROOT / "studies"))
-sys.path.append(str(ROOT / "tools"))
 import label_engines  # noqa: E402
 import label_flips  # noqa: E402
 import place  # noqa: E402
@@ -227,7 +226,7 @@ def test_always_one_answer(tmp_path):
 
 
 def test_batches_of_a_seed_are_the_grids():
-    """With order and masks of one seed the texts are those that tools/train_studies.py draws for a step."""
+    """With order and masks of one seed the texts are those that studies/train_studies.py draws for a step."""
     text = (DATA / "sentences.txt").read_text(encoding="utf-8")
     stream = study_models.Stream(text, study_models.alphabet(text))
     made = seeds.batches(stream, 4, 4)

@@ -26,7 +26,7 @@ def sentencepiece(tmp_path_factory):
 @pytest.mark.parametrize("folder", [ROOT / "models" / "demo", *(TOKENIZERS / name for name in ("spm-unigram", "spm-bpe", "spm-flags", "metaspace", "metaspace-flags", "bpe-v1"))],
                          ids=lambda path: path.name)
 def test_texts(folder, sentencepiece):
-    done = subprocess.run([sys.executable, ROOT / "tools" / "differential_texts.py", _program.PROGRAM, folder, "--texts", "400"], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, ROOT / "tools" / "gates" / "differential_texts.py", _program.PROGRAM, folder, "--texts", "400"], capture_output=True, text=True,
                           check=False, env={**os.environ, "PYTHONPATH": str(sentencepiece)})
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert int(done.stdout.split("\n")[-2].split()[0]) >= 400, done.stdout

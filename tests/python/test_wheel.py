@@ -47,11 +47,11 @@ def test_the_oldest_python():
 
 @needs_wheel
 def test_wheel_for_others(tmp_path):
-    """tools/wheel_with_figures.sh makes it; a clean environment with NumPy alone uses it where no compiler and no source is."""
+    """tools/making/wheel_with_figures.sh makes it; a clean environment with NumPy alone uses it where no compiler and no source is."""
     if not shutil.which("auditwheel"):
         pytest.skip("auditwheel is not installed")
     (wheel,) = Path(WHEELS).glob("*.whl")
-    done = subprocess.run([ROOT / "tools" / "wheel_with_figures.sh", wheel, tmp_path / "dist"], capture_output=True, text=True)
+    done = subprocess.run([ROOT / "tools" / "making" / "wheel_with_figures.sh", wheel, tmp_path / "dist"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     (fixed,) = (tmp_path / "dist").glob("*.whl")
     assert "-py3-none-manylinux" in fixed.name

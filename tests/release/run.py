@@ -114,7 +114,7 @@ def check_bare_system(out, work, suite):
     lines.write_text(readme_lines())
     command = " && ".join(("apt-get update -qq", "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv >/tmp/apt.log 2>&1",
                            "! command -v cc gcc clang", "python3 -m venv /tmp/v", f"/tmp/v/bin/pip install -q /home/new/{wheel.name}", "/tmp/v/bin/python /home/new/lines.py"))
-    print(run("tools/bare_debian.sh", suite, command, wheel, lines, cwd=ROOT, timeout=1200).strip())
+    print(run("tools/gates/bare_debian.sh", suite, command, wheel, lines, cwd=ROOT, timeout=1200).strip())
 
 
 def check_foreign_wheel(out, work):

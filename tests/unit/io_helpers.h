@@ -4,18 +4,11 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit/test_rows.h"
 
 #include "core/base/numbers.h"
 #include "core/base/status.h"
@@ -192,6 +185,8 @@ typedef struct zip_writer {
     size_t count;
 } zip_writer;
 
+static inline void zip_free(zip_writer *zip) { buffer_free(&zip->out); }
+
 static inline void zip_header(buffer *out, const zip_entry *entry, bool central)
 {
     put_number(out, central ? 0x02014b50 : 0x04034b50, 4);
@@ -278,7 +273,7 @@ static inline void put_legacy_head(buffer *out)
 
 /* ------------------------------------------------------------------------------------------------------- folders */
 
-/* A fresh folder under /tmp; the caller removes it with remove_folder. */
+/* A fresh folder under /tmp; FREED_BY(remove_folder) removes it. */
 static inline char *make_folder(void)
 {
     char *path = strdup("/tmp/deberta-test-XXXXXX");
@@ -287,12 +282,14 @@ static inline char *make_folder(void)
     return path;
 }
 
-static inline void remove_folder(char *path)
+static inline void remove_folder(char **path)
 {
     char command[256];
-    snprintf(command, sizeof command, "rm -rf '%s'", path);
+    if (!*path) return;
+    snprintf(command, sizeof command, "rm -rf '%s'", *path);
     assert_int_equal(system(command), 0);
-    free(path);
+    free(*path);
+    *path = NULL;
 }
 
 static inline void write_file(const char *folder, const char *name, const void *bytes, size_t count)
@@ -303,6 +300,18 @@ static inline void write_file(const char *folder, const char *name, const void *
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, count, file), count);
     assert_int_equal(fclose(file), 0);
+}
+
+static inline buffer read_whole(const char *path)
+{
+    buffer content = {0};
+    uint8_t block[4096];
+    size_t count;
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("%s is not there", path);
+    while ((count = fread(block, 1, sizeof block, file)) > 0) put(&content, block, count);
+    fclose(file);
+    return content;
 }
 
 static inline void write_text(const char *folder, const char *name, const char *text)
@@ -334,13 +343,4 @@ static inline char *copy_of_model(const char *name)
              golden, name, folder);
     assert_int_equal(system(command), 0);
     return folder;
-}
-
-/* The status is this and the message contains the text. */
-static inline void check_refused(deberta_status status, const deberta_error *error, deberta_status expected,
-                                 const char *text)
-{
-    if (status != expected || !strstr(error->message, text))
-        fail_msg("status %d '%s', expected %d and a message with '%s'", status, status ? error->message : "", expected,
-                 text);
 }

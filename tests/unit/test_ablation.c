@@ -1,10 +1,10 @@
 /* Interventions: engine against float64 on every tier present, where the paths differ (far tiles, holes, the decoder),
  * and what must not depend on them. SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
+
+#include "tests/unit/model_helpers.h"
 
 #include "analysis/reference/reference.h"
 #include "check/verify.h"
@@ -68,8 +68,8 @@ typedef struct run_request {
 /* The last hidden states of the long sequence, [LONG][h]; to be freed. */
 static float *encode(const run_request *request, size_t *h)
 {
-    deberta_model *model = NULL;
-    deberta_session *session = NULL;
+    OWN_MODEL *model = open_model(request->model);
+    OWN_SESSION *session = NULL;
     deberta_error error = {0};
     const session_internal_options internal = {.terms = request->terms};
     const deberta_session_options options = {.struct_size = sizeof options,
@@ -77,7 +77,6 @@ static float *encode(const run_request *request, size_t *h)
                                              .threads = request->threads,
                                              .ablations = request->ablations,
                                              .ablation_count = request->ablation_count};
-    assert_int_equal(deberta_model_open(&model, request->model, NULL, &error), DEBERTA_OK);
     if (session_create_internal(&session, model, &options, &internal, &error) != DEBERTA_OK)
         fail_msg("%s", error.message);
     int32_t ids[SHORT + LONG];
@@ -85,31 +84,21 @@ static float *encode(const run_request *request, size_t *h)
     make_ids(ids, before);
     make_ids(ids + before, LONG);
     const size_t company[] = {0, SHORT, SHORT + LONG}, alone[] = {0, LONG};
-    const deberta_batch batch = {.struct_size = sizeof batch,
-                                 .ids = ids,
-                                 .sequence_starts = request->in_company ? company : alone,
-                                 .sequences = request->in_company ? 2 : 1,
-                                 .mask = request->mask};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
-    assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_OK);
-    const deberta_model_info info = *deberta_model_describe(model);
-    *h = info.hidden_size;
+    deberta_batch batch = request->in_company ? batch_of(ids, company, 2) : batch_of(ids, alone, 1);
+    batch.mask = request->mask;
+    const deberta_outputs outputs = encode_batch(session, &batch);
+    *h = deberta_model_describe(model)->hidden_size;
     float *copy = malloc(LONG * *h * sizeof *copy);
     assert_non_null(copy);
-    for (size_t t = 0; t < LONG; t++)
-        memcpy(copy + t * *h, outputs.hidden + (before + t) * outputs.hidden_stride, *h * sizeof *copy);
-    deberta_session_free(&session);
-    deberta_model_free(&model);
+    copy_rows(copy, &outputs, before, LONG, *h);
     return copy;
 }
 
 static void assert_same_bits(const run_request *a, const run_request *b)
 {
     size_t h;
-    float *x = encode(a, &h), *y = encode(b, &h);
+    FREED_BY(free_memory) float *x = encode(a, &h), *y = encode(b, &h);
     assert_memory_equal(x, y, LONG * h * sizeof *x);
-    free(x);
-    free(y);
 }
 
 TEST(test_threads_and_company)
@@ -152,8 +141,8 @@ TEST(test_holes)
     size_t h;
     const run_request request = {
         .model = models[0], .ablations = mixed, .ablation_count = MIXED, .threads = 1, .mask = mask};
-    float *found = encode(&request, &h);
-    reference_model *model = NULL;
+    FREED_BY(free_memory) float *found = encode(&request, &h);
+    FREED_BY(reference_free) reference_model *model = NULL;
     deberta_error error = {0};
     const reference_input input = {.tokens = LONG,
                                    .ids = ids,
@@ -161,19 +150,16 @@ TEST(test_holes)
                                    .padding = REFERENCE_PADDING_ZERO,
                                    .ablations = mixed,
                                    .ablation_count = MIXED};
-    double *hidden = malloc(3 * LONG * h * sizeof *hidden);
+    FREED_BY(free_memory) double *hidden = malloc(3 * LONG * h * sizeof *hidden);
     assert_non_null(hidden);
-    assert_int_equal(reference_open(&model, models[0], DEBERTA_REFERENCE_MICROSOFT, &error), DEBERTA_OK);
-    assert_int_equal(reference_encode(model, &input, hidden, NULL, &error), DEBERTA_OK);
+    assert_ok(reference_open(&model, models[0], DEBERTA_REFERENCE_MICROSOFT, &error));
+    assert_ok(reference_encode(model, &input, hidden, NULL, &error));
     for (size_t t = 0; t < LONG; t++)
         for (size_t c = 0; c < h && mask[t]; c++) {
             const double expected = hidden[(2 * LONG + t) * h + c];
             if (!(fabs((double)found[t * h + c] - expected) < 1e-5))
                 fail_msg("token %zu, column %zu: %g, expected %g", t, c, (double)found[t * h + c], expected);
         }
-    reference_free(&model);
-    free(hidden);
-    free(found);
 }
 
 static void assert_refused(const deberta_model *model, const deberta_ablation *ablation, const char *words)
@@ -182,26 +168,23 @@ static void assert_refused(const deberta_model *model, const deberta_ablation *a
     deberta_error error = {0};
     const deberta_session_options options = {
         .struct_size = sizeof options, .max_tokens = 8, .threads = 1, .ablations = ablation, .ablation_count = 1};
-    assert_int_equal(deberta_session_create(&session, model, &options, &error), DEBERTA_E_ARGUMENT);
+    check_refused(deberta_session_create(&session, model, &options, &error), &error, DEBERTA_E_ARGUMENT, words);
     assert_null(session);
-    if (!strstr(error.message, words)) fail_msg("'%s' does not say '%s'", error.message, words);
 }
 
 TEST(test_wrong_ones)
 {
-    deberta_model *model = NULL;
-    deberta_error error = {0};
-    assert_int_equal(
-        deberta_model_open(&model, "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,terms=c2p",
-                           NULL, &error),
-        DEBERTA_OK);
+    static const struct {
+        deberta_ablation ablation;
+        const char *words;
+    } cases[] = {{{.term = DEBERTA_LOGITS}, "component 3 is no term"},
+                 {{.term = DEBERTA_P2C}, "has no term p2c; its terms are c2c, c2p"},
+                 {{.layer = 2}, "layer 2 is out of range"},
+                 {{.head = 2}, "head 2 is out of range"},
+                 {{.kind = (deberta_ablation_kind)2}, "kind 2 does not exist"}};
+    OWN_MODEL *model = open_model("synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,terms=c2p");
+    FOR_ROWS(i, cases) assert_refused(model, &cases[i].ablation, cases[i].words);
     assert_refused(model, NULL, "no list");
-    assert_refused(model, &(deberta_ablation){.term = DEBERTA_LOGITS}, "component 3 is no term");
-    assert_refused(model, &(deberta_ablation){.term = DEBERTA_P2C}, "has no term p2c; its terms are c2c, c2p");
-    assert_refused(model, &(deberta_ablation){.layer = 2}, "layer 2 is out of range");
-    assert_refused(model, &(deberta_ablation){.head = 2}, "head 2 is out of range");
-    assert_refused(model, &(deberta_ablation){.kind = (deberta_ablation_kind)2}, "kind 2 does not exist");
-    deberta_model_free(&model);
 }
 
 TEST(test_of_a_text)
@@ -209,7 +192,7 @@ TEST(test_of_a_text)
     deberta_error error = {0};
     deberta_ablation found[3];
     size_t count = 9;
-    assert_int_equal(deberta_ablations_parse(found, &count, "c2p@3:5,p2c=mean@all,c2c=zero@0:all", &error), DEBERTA_OK);
+    assert_ok(deberta_ablations_parse(found, &count, "c2p@3:5,p2c=mean@all,c2c=zero@0:all", &error));
     static const deberta_ablation expected[] = {{DEBERTA_C2P, 3, 5, DEBERTA_ABLATE_ZERO},
                                                 {DEBERTA_P2C, DEBERTA_EVERY, DEBERTA_EVERY, DEBERTA_ABLATE_MEAN},
                                                 {DEBERTA_C2C, 0, DEBERTA_EVERY, DEBERTA_ABLATE_ZERO}};
@@ -222,8 +205,8 @@ TEST(test_of_a_text)
     }
     static const char *const wrong[] = {"",       "c2p",       "c2p@",   "c2p@x",  "p2p@1",
                                         "c2p@-1", "c2p=max@1", "c2p@1:", "c2p@1,", "c2p@1048576"};
-    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
-        assert_int_equal(deberta_ablations_parse(found, &count, wrong[k], &error), DEBERTA_E_ARGUMENT);
-        assert_non_null(strstr(error.message, "expected term[=zero|=mean]@layer[:head]"));
+    FOR_ROWS(k, wrong) {
+        check_refused(deberta_ablations_parse(found, &count, wrong[k], &error), &error, DEBERTA_E_ARGUMENT,
+                      "expected term[=zero|=mean]@layer[:head]");
     }
 }

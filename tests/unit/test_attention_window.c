@@ -1,10 +1,10 @@
 /* A hard window of keys: the whole formula where it is wide, nothing from outside where it is not.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
+
+#include "tests/unit/model_helpers.h"
 
 #include "analysis/attention_window.h"
 #include "include/deberta_unstable.h"
@@ -27,29 +27,24 @@ static deberta_status poison(void *context, const deberta_hidden_edit *edit)
 /* window: NULL for ordinary attention; poisoned: a token whose input is NaN, or NULL. */
 static float *encode(const char *path, const key_window *window, size_t *poisoned, size_t *h)
 {
-    deberta_model *model = NULL;
-    deberta_session *session = NULL;
+    OWN_MODEL *model = open_model(path);
+    OWN_SESSION *session = NULL;
     deberta_error error;
     const deberta_session_options options = {.struct_size = sizeof options, .max_tokens = N, .threads = 1};
-    assert_int_equal(deberta_model_open(&model, path, NULL, &error), DEBERTA_OK);
     session_internal_options internal = {0};
     if (poisoned) internal.interventions.changes = (deberta_interventions){.edit_hidden = poison, .context = poisoned};
     const deberta_status status = window ? windowed_session_create(&session, model, &options, &internal, window, &error)
                                          : session_create_internal(&session, model, &options, &internal, &error);
-    assert_int_equal(status, DEBERTA_OK);
+    assert_ok(status);
     int32_t ids[N];
     for (int32_t t = 0; t < N; t++) ids[t] = (t * 37 + 11) % 97;
     const size_t starts[] = {0, FIRST, N};
-    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 2};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
-    assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_OK);
-    const deberta_model_info info = *deberta_model_describe(model);
-    *h = info.hidden_size;
+    const deberta_batch batch = batch_of(ids, starts, 2);
+    const deberta_outputs outputs = encode_batch(session, &batch);
+    *h = deberta_model_describe(model)->hidden_size;
     float *copy = malloc(N * *h * sizeof *copy);
     assert_non_null(copy);
-    for (size_t t = 0; t < N; t++) memcpy(copy + t * *h, outputs.hidden + t * outputs.hidden_stride, *h * sizeof *copy);
-    deberta_session_free(&session);
-    deberta_model_free(&model);
+    copy_rows(copy, &outputs, 0, N, *h);
     return copy;
 }
 
@@ -60,10 +55,9 @@ TEST(test_wide)
     const key_window wide = {.left = N, .right = N};
     for (size_t k = 0; k < 2; k++) {
         size_t h;
+        FREED_BY(free_memory)
         float *plain = encode(paths[k], NULL, NULL, &h), *windowed = encode(paths[k], &wide, NULL, &h);
         for (size_t e = 0; e < N * h; e++) assert_true(fabsf(plain[e] - windowed[e]) < 2e-5f);
-        free(plain);
-        free(windowed);
     }
 }
 
@@ -80,12 +74,11 @@ TEST(test_reach)
 {
     size_t at = 50, h;
     const key_window window = {.left = 5, .right = 2};
-    float *hidden = encode(v1, &window, &at, &h);
+    FREED_BY(free_memory) float *hidden = encode(v1, &window, &at, &h);
     for (ptrdiff_t t = 0; t < N; t++) {
         const ptrdiff_t r = t - (ptrdiff_t)at;
         assert_int_equal(has_nan(hidden + (size_t)t * h, h), t >= FIRST && r <= 15 && -r <= 6);
     }
-    free(hidden);
 }
 
 /* A set of rows: distances 0 and 3 only. */
@@ -95,20 +88,17 @@ TEST(test_rows)
     uint8_t rows[32] = {0};
     rows[16] = rows[16 + 3] = 1;
     const key_window window = {.left = N, .right = N, .rows = rows};
-    float *hidden = encode(v1, &window, &at, &h);
+    FREED_BY(free_memory) float *hidden = encode(v1, &window, &at, &h);
     for (size_t t = 0; t < N; t++)
         assert_int_equal(has_nan(hidden + t * h, h), t >= at && t <= at + 9 && (t - at) % 3 == 0);
-    free(hidden);
 }
 
 TEST(test_refused)
 {
-    deberta_model *model = NULL;
+    OWN_MODEL *model = open_model(v1);
     deberta_session *session = NULL;
     const deberta_session_options options = {.struct_size = sizeof options, .features = DEBERTA_OBSERVE_ATTENTION};
     const key_window window = {0};
-    assert_int_equal(deberta_model_open(&model, v1, NULL, NULL), DEBERTA_OK);
     assert_int_equal(windowed_session_create(&session, model, &options, NULL, &window, NULL), DEBERTA_E_UNSUPPORTED);
     assert_null(session);
-    deberta_model_free(&model);
 }

@@ -1,8 +1,4 @@
 /* Behavioural tests of the receptive field: right models pass, wrong ones do not. SPDX-License-Identifier: MIT */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "analysis/behaviour.h"
@@ -26,7 +22,7 @@ static size_t failures_of(const behaviour_options *options, size_t *tests, size_
     deberta_error error = {0};
     const deberta_status status = behaviour_run(&report, options, &error);
     if (status != DEBERTA_OK) fprintf(stderr, "%s\n", error.message);
-    assert_int_equal(status, DEBERTA_OK);
+    assert_ok(status);
     size_t failures = 0;
     *skipped = 0;
     for (size_t k = 0; k < report.count; k++) {
@@ -66,7 +62,7 @@ TEST(test_four_layers)
 TEST(test_wrong_models)
 {
     const char *const wrong[] = {"sign", "no_clamp", "bucket_shift"};
-    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+    FOR_ROWS(k, wrong) {
         behaviour_options options = options_for(v1);
         size_t tests, skipped;
         options.decorate = mutation_find(wrong[k])->apply;
@@ -91,7 +87,7 @@ TEST(test_room_on_one_side)
     for (int pass = 0; pass < 3; pass++) {
         behaviour_report report = {0};
         size_t k = 0;
-        assert_int_equal(behaviour_run(&report, &options, NULL), DEBERTA_OK);
+        assert_ok(behaviour_run(&report, &options, NULL));
         while (k < report.count && strcmp(report.tests[k].name, name) != 0) k++;
         assert_true(k < report.count);
         assert_int_equal(report.tests[k].skipped != NULL, pass == 2);
@@ -113,7 +109,7 @@ TEST(test_stored_models)
                  {"11-v2-b4-n33-noshare", true},
                  {"08-v1-talking-head", false}};
     const char *golden = getenv("DEBERTA_GOLDEN");
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    FOR_ROWS(k, cases) {
         char path[512];
         size_t tests, skipped;
         snprintf(path, sizeof path, "%s/%s", golden ? golden : "tests/golden", cases[k].folder);
@@ -128,7 +124,7 @@ TEST(test_names_are_unique)
 {
     const behaviour_options options = options_for(v2);
     behaviour_report report = {0};
-    assert_int_equal(behaviour_run(&report, &options, NULL), DEBERTA_OK);
+    assert_ok(behaviour_run(&report, &options, NULL));
     for (size_t a = 0; a < report.count; a++)
         for (size_t b = 0; b < a; b++) assert_string_not_equal(report.tests[a].name, report.tests[b].name);
     scope_free(&report.memory);

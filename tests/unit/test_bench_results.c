@@ -1,9 +1,6 @@
 /* Reports: what is written to JSON is read back, tables leave out what does not vary, wrong files are refused.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 
@@ -46,6 +43,8 @@ static void add_result(bench_results *results, size_t n, size_t layers, double s
     statistics_summarize(&r->time, r->samples, SAMPLES);
 }
 
+static void results_free(bench_results *results) { scope_free(&results->memory); }
+
 static bench_results make_report(void)
 {
     bench_results results = {.sheet = {.version = "0.1.0",
@@ -78,12 +77,11 @@ __attribute__((noinline)) static char *text_of(const bench_results *results, res
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    result *r = result_new(BENCH_RESULTS_SCHEMA);
+    FREED_BY(result_free) result *r = result_new(BENCH_RESULTS_SCHEMA);
     assert_non_null(out);
     bench_results_describe(r, results);
     result_write(r, out, format);
     fclose(out);
-    result_free(&r);
     return text;
 }
 
@@ -98,7 +96,7 @@ static deberta_status read_text(bench_results *results, const char *text, debert
 
 TEST(test_json_round_trip)
 {
-    bench_results results = make_report(), back;
+    FREED_BY(results_free) bench_results results = make_report(), back = {0};
     bench_result *ragged = &results.result[5];
     ragged->batch = 2;
     ragged->lengths = scope_take(&results.memory, 2, sizeof *ragged->lengths);
@@ -107,11 +105,11 @@ TEST(test_json_round_trip)
     results.result[0].breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.001, .gflop = 1.5, .bytes = 4096};
     results.result[0].parts[PROFILE_SOFTMAX] = (bench_stage){.seconds = 0.002, .gflop = 0.5};
     results.result[0].waiting_s = 0.0002;
-    char *text = text_of(&results, RESULT_JSON);
+    FREED_BY(free_memory) char *text = text_of(&results, RESULT_JSON);
     deberta_error err = {0};
     if (read_text(&back, text, &err) != DEBERTA_OK) fail_msg("%s", err.message);
 
-    char *again = text_of(&back, RESULT_JSON);
+    FREED_BY(free_memory) char *again = text_of(&back, RESULT_JSON);
     assert_string_equal(again, text);
     assert_string_equal(back.sheet.cpu, "A, \"quoted\" processor");
     assert_true(back.sheet.dirty);
@@ -130,106 +128,99 @@ TEST(test_json_round_trip)
     assert_true(back.result[0].breakdown[PROFILE_QKV].gflop == 1.5);
     assert_true(back.result[0].parts[PROFILE_SOFTMAX].seconds == 0.002 &&
                 back.result[0].parts[PROFILE_SOFTMAX].gflop == 0.5);
-    free(text);
-    free(again);
-    scope_free(&results.memory);
-    scope_free(&back.memory);
 }
 
 TEST(test_members_of_the_schema_are_there)
 {
     static const char *const members[] = {
-        "\"schema\": \"deberta-bench/1\"",
-        "\"environment\"",
-        "\"results\"",
-        "\"cpu\"",
-        "\"tiers\"",
-        "\"isa\"",
-        "\"cores\"",
-        "\"caches\"",
-        "\"governor\"",
-        "\"load\"",
-        "\"compiler\"",
-        "\"flags\"",
-        "\"commit\"",
-        "\"dirty\"",
-        "\"peak_gflops_1t\"",
-        "\"peak_gflops\"",
-        "\"stream_gbs\"",
-        "\"load_s\"",
-        "\"model\"",
-        "\"precision\"",
-        "\"threads\"",
-        "\"batch\"",
-        "\"n\"",
-        "\"layers\"",
-        "\"attention\"",
-        "\"position_cache\"",
-        "\"repetitions\"",
-        "\"samples_s\"",
-        "\"min_s\"",
-        "\"median_s\"",
-        "\"mad_s\"",
-        "\"p95_s\"",
-        "\"gflop\"",
-        "\"gflops\"",
-        "\"peak_fraction\"",
-        "\"tokens_per_s\"",
-        "\"peak_rss_bytes\"",
-        "\"workspace_bytes\"",
-        "\"checksum\": \"fedcba9876543210\"",
+        "environment",
+        "results",
+        "cpu",
+        "tiers",
+        "isa",
+        "cores",
+        "caches",
+        "governor",
+        "load",
+        "compiler",
+        "flags",
+        "commit",
+        "dirty",
+        "peak_gflops_1t",
+        "peak_gflops",
+        "stream_gbs",
+        "load_s",
+        "model",
+        "precision",
+        "threads",
+        "batch",
+        "n",
+        "layers",
+        "attention",
+        "position_cache",
+        "repetitions",
+        "samples_s",
+        "min_s",
+        "median_s",
+        "mad_s",
+        "p95_s",
+        "gflop",
+        "gflops",
+        "peak_fraction",
+        "tokens_per_s",
+        "peak_rss_bytes",
+        "workspace_bytes",
     };
-    bench_results results = make_report();
-    char *text = text_of(&results, RESULT_JSON);
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        if (!strstr(text, members[i])) fail_msg("%s is missing", members[i]);
+    FREED_BY(results_free) bench_results results = make_report();
+    FREED_BY(free_memory) char *text = text_of(&results, RESULT_JSON);
+    assert_non_null(strstr(text, "\"schema\": \"deberta-bench/1\""));
+    assert_non_null(strstr(text, "\"checksum\": \"fedcba9876543210\""));
+    FOR_ROWS(i, members) {
+        char member[40];
+        snprintf(member, sizeof member, "\"%s\":", members[i]);
+        if (!strstr(text, member)) fail_msg("%s is missing", member);
     }
-    free(text);
-    scope_free(&results.memory);
 }
 
 TEST(test_tables_say_once_what_does_not_vary)
 {
-    bench_results results = make_report();
-    char *text = text_of(&results, RESULT_TEXT);
-    assert_non_null(strstr(
-        text, "model synthetic:v3-base, engine deberta, precision float32, isa avx2, threads 2, attention full"));
-    assert_null(strstr(text, "layers 12"));
-    assert_non_null(strstr(text, "layers    n  median ms"));
-    assert_non_null(strstr(text, "\n    12   16      2.600"));
-    assert_non_null(strstr(text, "87.5"));
-    free(text);
+    static const struct {
+        result_format format;
+        const char *words;
+    } cases[] = {
+        {RESULT_TEXT,
+         "model synthetic:v3-base, engine deberta, precision float32, isa avx2, threads 2, attention full"},
+        {RESULT_TEXT, "layers    n  median ms"},
+        {RESULT_TEXT, "\n    12   16      2.600"},
+        {RESULT_TEXT, "87.5"},
+        {RESULT_TEXT, " 0.01234 "},
+        {RESULT_MARKDOWN, "| layers | n | median ms |"},
+        {RESULT_MARKDOWN, "|--:|--:|"},
+        {RESULT_CSV, "\nsynthetic:v3-base,,deberta,float32,avx2,2,full,true,false,12,1,16,16,0.0026,"},
+    };
+    FREED_BY(results_free) bench_results results = make_report();
     results.result[5].time.median = 12.344e-6;
-    text = text_of(&results, RESULT_TEXT);
-    assert_non_null(strstr(text, " 0.01234 "));
-    free(text);
-
-    text = text_of(&results, RESULT_MARKDOWN);
-    assert_non_null(strstr(text, "| layers | n | median ms |"));
-    assert_non_null(strstr(text, "|--:|--:|"));
-    free(text);
-
-    text = text_of(&results, RESULT_CSV);
-    assert_memory_equal(text, "model,model_sha256,engine,precision,isa,threads,", 48);
-    assert_non_null(strstr(text, "\nsynthetic:v3-base,,deberta,float32,avx2,2,full,true,false,12,1,16,16,0.0026,"));
-    free(text);
-    scope_free(&results.memory);
+    FOR_ROWS(i, cases) {
+        FREED_BY(free_memory) char *text = text_of(&results, cases[i].format);
+        if (!strstr(text, cases[i].words)) fail_msg("'%s' is not in: %s", cases[i].words, text);
+        if (cases[i].format == RESULT_TEXT) assert_null(strstr(text, "layers 12"));
+        if (cases[i].format == RESULT_CSV)
+            assert_memory_equal(text, "model,model_sha256,engine,precision,isa,threads,", 48);
+    }
 }
 
 TEST(test_unknown_columns_are_left_out)
 {
-    bench_results results = make_report();
+    FREED_BY(results_free) bench_results results = make_report();
     for (size_t i = 0; i < results.count; i++) results.result[i].peak_fraction = 0;
-    char *text = text_of(&results, RESULT_TEXT);
+    FREED_BY(free_memory) char *text = text_of(&results, RESULT_TEXT);
     assert_null(strstr(text, "% of peak"));
     assert_non_null(strstr(text, "GFLOP/s"));
-    free(text);
-    scope_free(&results.memory);
 }
 
 TEST(test_trends)
 {
-    bench_results results = make_report();
+    FREED_BY(results_free) bench_results results = make_report();
     trend_list list;
     trends_find(&list, &results);
     assert_int_equal(list.count, 1); /* any two numbers of layers lie on a line */
@@ -259,12 +250,11 @@ TEST(test_trends)
     assert_non_null(strstr(text, "time grows as n^"));
     free(text);
     results.count = 7;
-    scope_free(&results.memory);
 }
 
 TEST(test_breakdown_adds_up)
 {
-    bench_results results = make_report();
+    FREED_BY(results_free) bench_results results = make_report();
     bench_result *r = &results.result[0];
     r->has_breakdown = true;
     r->breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.010, .gflop = 1.5, .bytes = 2e6};
@@ -273,7 +263,7 @@ TEST(test_breakdown_adds_up)
     r->parts[PROFILE_PV] = (bench_stage){.seconds = 0.002, .gflop = 0.2};
     r->breakdown_s = 0.040;
     r->waiting_s = 0.005;
-    char *text = text_of(&results, RESULT_TEXT);
+    FREED_BY(free_memory) char *text = text_of(&results, RESULT_TEXT);
     const char *qkv = strstr(text, "\nqkv"), *all = strstr(text, "\nall"), *waiting = strstr(text, "\nwaiting");
     assert_non_null(qkv);
     assert_non_null(all);
@@ -291,15 +281,15 @@ TEST(test_breakdown_adds_up)
     assert_true(ms == 40 && percent == 100 && gflop == 4 && rate == 100 && peak == 50);
     assert_int_equal(sscanf(waiting, " waiting %lf %lf", &ms, &percent), 2);
     assert_true(ms == 5 && percent == 12.5);
-    free(text);
-    scope_free(&results.memory);
 }
 
 TEST(test_wrong_files_are_refused)
 {
     static const char *const cases[][2] = {
         {"{", "line 1"},
-        {"[]", "schema is 'absent'"},
+        {"[]", "holds an array, expected a JSON object"},
+        {"{}", "schema is 'absent'"},
+        {"{\"a\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}", "nested deeper than 32"},
         {"{\"schema\": \"other/2\"}", "schema is 'other/2', expected 'deberta-bench/1'"},
         {"{\"schema\": \"deberta-bench/1\", \"results\": []}", "there is no environment"},
         {"{\"schema\": \"deberta-bench/1\", \"environment\": {}}", "there are no results"},
@@ -316,31 +306,27 @@ TEST(test_wrong_files_are_refused)
          "\"lengths\": [1], \"samples_s\": [1]}]}",
          "results[0] has 1 lengths for a batch of 3"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bench_results results;
+    FOR_ROWS(i, cases) {
+        FREED_BY(results_free) bench_results results = {0};
         deberta_error err = {0};
         assert_int_equal(read_text(&results, cases[i][0], &err), DEBERTA_E_FORMAT);
         if (!strstr(err.message, cases[i][1]) || !strstr(err.message, "file.json"))
             fail_msg("case %zu: %s", i, err.message);
-        scope_free(&results.memory);
     }
 }
 
 /* Folders and command lines are bytes; results are UTF-8 all the same, and keep what was measured. */
 TEST(test_names_that_are_not_utf8)
 {
-    bench_results results = make_report(), back;
+    FREED_BY(results_free) bench_results results = make_report(), back = {0};
     snprintf(results.result[0].model, sizeof results.result[0].model, "caf\xE9");
     snprintf(results.command, sizeof results.command, "deberta bench caf\xE9");
     machine_note(&results.sheet, "\xFF");
-    char *text = text_of(&results, RESULT_JSON);
+    FREED_BY(free_memory) char *text = text_of(&results, RESULT_JSON);
     deberta_error err = {0};
     if (read_text(&back, text, &err) != DEBERTA_OK) fail_msg("%s", err.message);
     assert_string_equal(back.result[0].model, "caf\xEF\xBF\xBD");
     assert_string_equal(back.command, "deberta bench caf\xEF\xBF\xBD");
-    free(text);
-    scope_free(&results.memory);
-    scope_free(&back.memory);
 }
 
 TEST(test_long_cells_are_whole)
@@ -349,7 +335,7 @@ TEST(test_long_cells_are_whole)
     size_t length = 0;
     memset(word, 'x', sizeof word - 1);
     word[sizeof word - 1] = 0;
-    text_table table = text_table_make(1);
+    FREED_BY(text_table_free) text_table table = text_table_make(1);
     text_table_add(&table, "%s", word);
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
@@ -357,16 +343,14 @@ TEST(test_long_cells_are_whole)
     fclose(out);
     assert_int_equal(length, sizeof word); /* a line end in place of the NUL */
     free(text);
-    text_table_free(&table);
 }
 
 TEST(test_names_of_term_selections)
 {
     term_selection terms;
     deberta_error err = {0};
-    assert_int_equal(term_selection_from_name(&terms, "c2c+p2c", NULL), DEBERTA_OK);
+    assert_ok(term_selection_from_name(&terms, "c2c+p2c", NULL));
     assert_int_equal(terms, TERM_SELECTION_C2C_P2C);
     assert_string_equal(term_selection_name(TERM_SELECTION_FULL), "full");
-    assert_int_equal(term_selection_from_name(&terms, "p2p", &err), DEBERTA_E_ARGUMENT);
-    assert_non_null(strstr(err.message, "'p2p'"));
+    check_refused(term_selection_from_name(&terms, "p2p", &err), &err, DEBERTA_E_ARGUMENT, "'p2p'");
 }

@@ -11,33 +11,31 @@
 
 static void add_token(byte_bpe *bpe, const char *text, int64_t id)
 {
-    assert_int_equal(byte_bpe_add_token(bpe, text, strlen(text), id, "test", NULL), DEBERTA_OK);
+    assert_ok(byte_bpe_add_token(bpe, text, strlen(text), id, "test", NULL));
 }
 
 static void encode(const byte_bpe *bpe, const char *text, size_t bytes, token_list *list)
 {
-    byte_bpe_workspace workspace = {0};
+    FREED_BY(byte_bpe_workspace_free) byte_bpe_workspace workspace = {0};
     size_t covered = 0;
     token_list_clear(list);
-    assert_int_equal(byte_bpe_encode(bpe, &workspace, text, bytes, list, NULL), DEBERTA_OK);
+    assert_ok(byte_bpe_encode(bpe, &workspace, text, bytes, list, NULL));
     for (size_t i = 0; i < list->count; i++) {
         assert_int_equal(list->byte_spans[i].begin, covered);
         covered = list->byte_spans[i].end;
     }
     assert_int_equal(covered, bytes);
-    byte_bpe_workspace_free(&workspace);
 }
 
 static void check_ids(const byte_bpe *bpe, const char *text, const char *expected)
 {
-    token_list list = {0};
+    FREED_BY(token_list_free) token_list list = {0};
     char ids[400] = "";
     size_t at = 0;
     encode(bpe, text, strlen(text), &list);
     for (size_t i = 0; i < list.count; i++)
         at += (size_t)snprintf(ids + at, sizeof ids - at, "%s%d", i ? " " : "", (int)list.ids[i]);
     assert_string_equal(ids, expected);
-    token_list_free(&list);
 }
 
 TEST(test_toy)
@@ -63,18 +61,16 @@ TEST(test_toy)
                                          "\u0120wider",
                                          "[UNK]"};
     static const char merges[] = "#version: 0.2\n\u0120 l\n\u0120l o\n\u0120lo w\ne r\n";
-    byte_bpe *bpe;
-    assert_int_equal(byte_bpe_create(&bpe, NULL), DEBERTA_OK);
+    FREED_BY(byte_bpe_free) byte_bpe *bpe;
+    assert_ok(byte_bpe_create(&bpe, NULL));
     for (size_t i = 0; i < 20; i++) add_token(bpe, tokens[i], (int64_t)i);
-    assert_int_equal(bpe_files_add_merges(bpe, merges, strlen(merges), "test", NULL), DEBERTA_OK);
-    assert_int_equal(byte_bpe_finish(bpe, 19, "test", NULL), DEBERTA_OK);
+    assert_ok(bpe_files_add_merges(bpe, merges, strlen(merges), "test", NULL));
+    assert_ok(byte_bpe_finish(bpe, 19, "test", NULL));
     check_ids(bpe, "lower newer", "0 1 2 15 10 9 3 2 15");
     check_ids(bpe, " low lower", "14 14 15");
     check_ids(bpe, "", "");
     check_ids(bpe, "lx", "0 19"); /* a byte that is not in the vocabulary */
     check_ids(bpe, "\u00e9", "19 19");
-    byte_bpe_free(&bpe);
-    byte_bpe_free(&bpe);
 }
 
 TEST(test_byte_alphabet)
@@ -93,7 +89,7 @@ TEST(test_byte_alphabet)
         mapped++;
     }
     assert_int_equal(mapped, 256);
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) assert_int_equal(byte_bpe_byte(pairs[i][0]), pairs[i][1]);
+    FOR_ROWS(i, pairs) assert_int_equal(byte_bpe_byte(pairs[i][0]), pairs[i][1]);
 }
 
 /* -------------------------------------------------------------------------------------------------------- words
@@ -117,15 +113,14 @@ static void add_merge(byte_bpe *bpe, const char *text, size_t at, size_t bytes)
     size_t left_bytes = spell(left, text, at), right_bytes = spell(right, text + at, bytes - at);
     size_t merged_bytes = spell(merged, text, bytes);
     if (byte_bpe_find(bpe, merged, merged_bytes) >= 0) return;
-    assert_int_equal(byte_bpe_add_token(bpe, merged, merged_bytes, (int64_t)byte_bpe_size(bpe), "test", NULL),
-                     DEBERTA_OK);
-    assert_int_equal(byte_bpe_add_merge(bpe, left, left_bytes, right, right_bytes, "test", NULL), DEBERTA_OK);
+    assert_ok(byte_bpe_add_token(bpe, merged, merged_bytes, (int64_t)byte_bpe_size(bpe), "test", NULL));
+    assert_ok(byte_bpe_add_merge(bpe, left, left_bytes, right, right_bytes, "test", NULL));
 }
 
 static byte_bpe *make_for_words(const char *const *words)
 {
     byte_bpe *bpe;
-    assert_int_equal(byte_bpe_create(&bpe, NULL), DEBERTA_OK);
+    assert_ok(byte_bpe_create(&bpe, NULL));
     for (int byte = 0; byte < 256; byte++) {
         char symbol[UTF8_MAX_BYTES + 1] = "", c = (char)byte;
         spell(symbol, &c, 1);
@@ -137,7 +132,7 @@ static byte_bpe *make_for_words(const char *const *words)
         const char across[] = {word[0][strlen(word[0]) - 1], word[1][0]};
         add_merge(bpe, across, 1, 2);
     }
-    assert_int_equal(byte_bpe_finish(bpe, 0, "test", NULL), DEBERTA_OK);
+    assert_ok(byte_bpe_finish(bpe, 0, "test", NULL));
     return bpe;
 }
 
@@ -163,13 +158,13 @@ TEST(test_words)
         {"\u2603\u200d", " \u00a9"},
         {"don", "'", "T", " '", "tis"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         char text[200] = "";
         size_t count = 0, at = 0;
-        token_list list = {0};
+        FREED_BY(token_list_free) token_list list = {0};
         const char *words[13] = {NULL};
         for (; count < 12 && cases[i][count]; count++) strcat(text, words[count] = cases[i][count]);
-        byte_bpe *bpe = make_for_words(words);
+        FREED_BY(byte_bpe_free) byte_bpe *bpe = make_for_words(words);
         encode(bpe, text, strlen(text), &list);
         for (size_t w = 0; w < count && w < list.count; w++) {
             at += strlen(words[w]);
@@ -177,8 +172,6 @@ TEST(test_words)
                 fail_msg("case %zu: word %zu ends at byte %zu", i, w, list.byte_spans[w].end);
         }
         assert_int_equal(list.count, count);
-        token_list_free(&list);
-        byte_bpe_free(&bpe);
     }
 }
 
@@ -216,7 +209,7 @@ static byte_bpe *make_random(uint64_t *random, naive_bpe *naive)
     char texts[MAX_MERGES + 3][40] = {"a", "b", "c"};
     size_t tokens = 3;
     byte_bpe *bpe;
-    assert_int_equal(byte_bpe_create(&bpe, NULL), DEBERTA_OK);
+    assert_ok(byte_bpe_create(&bpe, NULL));
     for (int32_t i = 0; i < 3; i++) add_token(bpe, texts[i], i);
     for (naive->count = 0; naive->count < MAX_MERGES;) {
         size_t left = random_below(random, tokens), right = random_below(random, tokens), result = 0;
@@ -243,9 +236,9 @@ static byte_bpe *make_random(uint64_t *random, naive_bpe *naive)
     }
     for (size_t i = 0; i < naive->count; i++) {
         const char *left = texts[naive->merges[i][0]], *right = texts[naive->merges[i][1]];
-        assert_int_equal(byte_bpe_add_merge(bpe, left, strlen(left), right, strlen(right), "test", NULL), DEBERTA_OK);
+        assert_ok(byte_bpe_add_merge(bpe, left, strlen(left), right, strlen(right), "test", NULL));
     }
-    assert_int_equal(byte_bpe_finish(bpe, 0, "test", NULL), DEBERTA_OK);
+    assert_ok(byte_bpe_finish(bpe, 0, "test", NULL));
     return bpe;
 }
 
@@ -254,7 +247,7 @@ TEST(test_merging)
     uint64_t random = 3;
     for (size_t round = 0; round < 200; round++) {
         naive_bpe naive;
-        byte_bpe *bpe = make_random(&random, &naive);
+        FREED_BY(byte_bpe_free) byte_bpe *bpe = make_random(&random, &naive);
         for (size_t word = 0; word < 20; word++) {
             char text[MAX_WORD];
             int32_t ids[MAX_WORD];
@@ -264,14 +257,12 @@ TEST(test_merging)
                 ids[i] = (int32_t)random_below(&random, letters);
                 text[i] = (char)('a' + ids[i]);
             }
-            token_list list = {0};
+            FREED_BY(token_list_free) token_list list = {0};
             encode(bpe, text, count, &list);
             size_t expected = merge_naively(&naive, ids, count);
             assert_int_equal(list.count, expected);
             assert_memory_equal(list.ids, ids, expected * sizeof *ids);
-            token_list_free(&list);
         }
-        byte_bpe_free(&bpe);
     }
 }
 
@@ -283,10 +274,10 @@ TEST(test_refused_merges)
         {"a b\na b\n", "line 2"}, {"a b c\n", "3 symbols"}, {"a b\n\na b\n", "line 2"}, {"x a\n", "'x'"},
         {"a x\n", "'x'"},         {"b a\n", "'ba'"},        {"a\n", "1 symbols"},       {"#version\nq\n", "line 2"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        byte_bpe *bpe;
+    FOR_ROWS(i, cases) {
+        FREED_BY(byte_bpe_free) byte_bpe *bpe;
         deberta_error error = {0};
-        assert_int_equal(byte_bpe_create(&bpe, NULL), DEBERTA_OK);
+        assert_ok(byte_bpe_create(&bpe, NULL));
         add_token(bpe, "a", 0);
         add_token(bpe, "b", 1);
         add_token(bpe, "ab", 7);
@@ -294,23 +285,21 @@ TEST(test_refused_merges)
         assert_null(byte_bpe_token(bpe, 3, NULL));
         check_refused(bpe_files_add_merges(bpe, cases[i].lines, strlen(cases[i].lines), "test", &error), &error,
                       DEBERTA_E_FORMAT, cases[i].word);
-        byte_bpe_free(&bpe);
     }
 }
 
 TEST(test_good_merge_lines)
 {
     static const char *const lines[] = {"a b", "a b\n", "#version: 0.2\na b\n", "#version: 0.2\r\na b\r\n"};
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        byte_bpe *bpe;
-        assert_int_equal(byte_bpe_create(&bpe, NULL), DEBERTA_OK);
+    FOR_ROWS(i, lines) {
+        FREED_BY(byte_bpe_free) byte_bpe *bpe;
+        assert_ok(byte_bpe_create(&bpe, NULL));
         add_token(bpe, "a", 0);
         add_token(bpe, "b", 1);
         add_token(bpe, "ab", 2);
-        assert_int_equal(bpe_files_add_merges(bpe, lines[i], strlen(lines[i]), "test", NULL), DEBERTA_OK);
-        assert_int_equal(byte_bpe_finish(bpe, 0, "test", NULL), DEBERTA_OK);
+        assert_ok(bpe_files_add_merges(bpe, lines[i], strlen(lines[i]), "test", NULL));
+        assert_ok(byte_bpe_finish(bpe, 0, "test", NULL));
         check_ids(bpe, "abba", "2 1 0");
-        byte_bpe_free(&bpe);
     }
 }
 
@@ -365,21 +354,20 @@ static deberta_status load_encoder(byte_bpe **bpe, const void *bytes, size_t cou
     snprintf(path, sizeof path, "%s/bpe_encoder.bin", folder);
     deberta_status status = bpe_encoder_load(bpe, path, error);
     assert_true((*bpe != NULL) == (status == DEBERTA_OK));
-    remove_folder(folder);
+    remove_folder(&folder);
     return status;
 }
 
 static void check_encoder(const buffer *file)
 {
-    byte_bpe *bpe;
+    FREED_BY(byte_bpe_free) byte_bpe *bpe;
     deberta_error error = {0};
     if (load_encoder(&bpe, file->bytes, file->count, &error) != DEBERTA_OK) fail_msg("%s", error.message);
-    assert_int_equal(byte_bpe_finish(bpe, 3, "test", NULL), DEBERTA_OK);
+    assert_ok(byte_bpe_finish(bpe, 3, "test", NULL));
     assert_int_equal(byte_bpe_size(bpe), 8);
     assert_int_equal(byte_bpe_find(bpe, "[CLS]", 5), 1);
     assert_string_equal(byte_bpe_token(bpe, 5, NULL), "madeupword0000");
     check_ids(bpe, "abbac", "6 4 7 3");
-    byte_bpe_free(&bpe);
 }
 
 TEST(test_bpe_encoder)
@@ -416,12 +404,11 @@ TEST(test_bad_bpe_encoders)
     } cases[] = {{"6", "'a'"}, {"3", "twice"}, {"99999999999999999999", "'a'"}, {"", "empty"}};
     byte_bpe *bpe;
     deberta_error error = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        buffer file = {0};
+    FOR_ROWS(i, cases) {
+        FREED_BY(buffer_free) buffer file = {0};
         put_legacy_head(&file);
         put_encoder_dict(&file, i % 2, cases[i].last_gpt2_id);
         check_refused(load_encoder(&bpe, file.bytes, file.count, &error), &error, DEBERTA_E_FORMAT, cases[i].word);
-        buffer_free(&file);
     }
     buffer file = {0};
     put_legacy_head(&file);
@@ -437,10 +424,10 @@ TEST(test_no_pairs)
     static const char *const items[] = {"X\x03\0\0\0abc", "J\xff\xff\xff\x7f", "N", "\x88", "]", "}", ")"};
     static const size_t item_bytes[] = {8, 5, 1, 1, 1, 1, 1};
     byte_bpe *bpe;
-    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+    FOR_ROWS(i, items) {
         for (int in_vocab = 0; in_vocab < 2; in_vocab++) {
             deberta_error error = {0};
-            buffer file = {0};
+            FREED_BY(buffer_free) buffer file = {0};
             put_legacy_head(&file);
             put(&file, "\x80\x02}(", 4);
             put_text(&file, "dict_map");
@@ -459,7 +446,6 @@ TEST(test_no_pairs)
             const deberta_status status = load_encoder(&bpe, file.bytes, file.count, &error);
             /* A text is a line of merges; this one has no space. */
             check_refused(status, &error, DEBERTA_E_FORMAT, in_vocab ? "vocab[0]" : "dict_map[0]");
-            buffer_free(&file);
         }
     }
 }

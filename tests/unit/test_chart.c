@@ -1,9 +1,7 @@
 /* Charts: ticks and numbers, layouts as golden traces, and what happens to points that cannot be drawn.
  *
  * SPDX-License-Identifier: MIT */
-
 #include <math.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 
@@ -63,7 +61,7 @@ TEST(numbers_are_short)
                  {2.5e-7, 0, "2.5e" MINUS "7"},
                  {999999, 1, "999999"},
                  {0.001, 0.001, "0.001"}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         char text[TICK_TEXT_BYTES];
         tick_text(cases[i].value, cases[i].step, text);
         assert_string_equal(text, cases[i].text);
@@ -128,28 +126,13 @@ TEST(curves_golden)
     golden_trace_check("curves", chart_layout, &spec);
 }
 
-static size_t traced_bytes; /* of the last figure laid out: more bytes, more was drawn */
-
-static deberta_status lay_out(const chart_figure *spec, figure_notes *notes)
+/* Lays out a figure whose numbers are all finite in the trace; how long that is: where it is longer, more was drawn. */
+static size_t lay_out(const chart_figure *spec, figure_notes *notes)
 {
-    draw_list *list = NULL;
-    deberta_error err = {0};
-    *notes = (figure_notes){0};
-    draw_list_create(&list, draw_trace_ruler());
-    deberta_status status = chart_layout(list, spec, notes, &err);
-    if (status == DEBERTA_OK) {
-        byte_buffer trace = {0};
-        draw_trace(list, &trace);
-        byte_buffer_append(&trace, "", 1);
-        traced_bytes = trace.size_bytes;
-        assert_null(strstr((char *)trace.data, "nan"));
-        assert_null(strstr((char *)trace.data, "inf"));
-        byte_buffer_free(&trace);
-    } else {
-        assert_true(strlen(err.message) > 10);
-    }
-    draw_list_free(&list);
-    return status;
+    FREED_BY(free_memory) char *trace = golden_trace_of(chart_layout, spec, notes, DEBERTA_OK);
+    assert_null(strstr(trace, "nan"));
+    assert_null(strstr(trace, "inf"));
+    return strlen(trace);
 }
 
 TEST(points_that_cannot_be_drawn_are_counted)
@@ -159,45 +142,37 @@ TEST(points_that_cannot_be_drawn_are_counted)
     chart_panel panel = {.y = {.scale = CHART_LOG10}, .series = &series, .series_count = 1};
     chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
     figure_notes notes;
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+    lay_out(&spec, &notes);
     assert_int_equal(notes.not_a_number, 4);
     panel.y = (chart_axis){.low = -1, .high = 10};
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+    lay_out(&spec, &notes);
     assert_int_equal(notes.not_a_number, 2);
     assert_int_equal(notes.clipped, 2); /* -3 and 1000 */
     panel.x = (chart_axis){.low = 1, .high = 4};
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+    lay_out(&spec, &notes);
     assert_int_equal(notes.clipped, 1); /* what lies beyond a chosen stretch of x is not missed */
 }
 
-/* One line with markers in a look, as text. */
-static byte_buffer trace_look(size_t look)
+/* One line with markers in a look, as text, to be freed. */
+static char *trace_look(size_t look)
 {
     const chart_series series = {.x = lengths, .y = fast, .count = 4, .look = look};
     const chart_panel panel = {.series = &series, .series_count = 1};
     const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
-    draw_list *list = NULL;
-    byte_buffer trace = {0};
-    figure_notes notes = {0};
-    draw_list_create(&list, draw_trace_ruler());
-    assert_int_equal(chart_layout(list, &spec, &notes, NULL), DEBERTA_OK);
-    draw_trace(list, &trace);
-    draw_list_free(&list);
-    return trace;
+    figure_notes notes;
+    return golden_trace_of(chart_layout, &spec, &notes, DEBERTA_OK);
 }
 
 TEST(forty_series_look_different)
 {
     enum { LOOKS = 40 };
-    byte_buffer traces[LOOKS];
+    char *traces[LOOKS];
     for (size_t k = 0; k < LOOKS; k++) {
         traces[k] = trace_look(k + 1);
         for (size_t other = 0; other < k; other++)
-            if (traces[other].size_bytes == traces[k].size_bytes &&
-                memcmp(traces[other].data, traces[k].data, traces[k].size_bytes) == 0)
-                fail_msg("series %zu and %zu look alike", other, k);
+            if (strcmp(traces[other], traces[k]) == 0) fail_msg("series %zu and %zu look alike", other, k);
     }
-    for (size_t k = 0; k < LOOKS; k++) byte_buffer_free(&traces[k]);
+    for (size_t k = 0; k < LOOKS; k++) free(traces[k]);
 }
 
 /* Room around the data never crosses zero: what cannot be negative has no axis below it. */
@@ -207,39 +182,30 @@ TEST(axes_end_at_zero)
         double values[2], low, high;
     } cases[] = {{{0.01, 1}, 0, 1.0396},        {{0, 1}, 0, 1.04},    {{-1, -0.01}, -1.0396, 0}, {{-1, 0}, -1.04, 0},
                  {{-0.01, 1}, -0.0504, 1.0404}, {{0.3, 0.3}, 0, 0.8}, {{0, 0}, 0, 0.5}};
-    draw_list *list = NULL;
+    FREED_BY(draw_list_free) draw_list *list = NULL;
     const draw_font font = {6, {0}, false};
     draw_list_create(&list, draw_trace_ruler());
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         const chart_series series = {.y = cases[i].values, .count = 2};
         const chart_panel panel = {.series = &series, .series_count = 1};
         const chart_axis_map map = chart_axis_make(list, &panel, true, 40, &font);
         if (fabs(map.low - cases[i].low) > 1e-9 || fabs(map.high - cases[i].high) > 1e-9)
             fail_msg("%g and %g: axis from %g to %g", cases[i].values[0], cases[i].values[1], map.low, map.high);
     }
-    draw_list_free(&list);
 }
 
-/* Nothing to be joined to: as a line it would not be seen. */
 /* Where the titles of four panels begin: (x, y) each, and the page. */
 static size_t title_places(const chart_figure *spec, double places[][2])
 {
-    draw_list *list = NULL;
-    figure_notes notes = {0};
+    figure_notes notes;
     size_t found = 0;
-    draw_list_create(&list, draw_trace_ruler());
-    assert_int_equal(chart_layout(list, spec, &notes, NULL), DEBERTA_OK);
-    byte_buffer trace = {0};
-    draw_trace(list, &trace);
-    byte_buffer_append(&trace, "", 1);
-    for (const char *line = (const char *)trace.data; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    FREED_BY(free_memory) char *trace = golden_trace_of(chart_layout, spec, &notes, DEBERTA_OK);
+    for (const char *line = trace; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         const size_t length = strcspn(line, "\n");
         if (length < 8 || strncmp(line + length - 7, "\"title\"", 7) != 0 || strncmp(line, "text ", 5) != 0) continue;
         assert_int_equal(sscanf(line, "text %lf %lf", &places[found][0], &places[found][1]), 2);
         found++;
     }
-    byte_buffer_free(&trace);
-    draw_list_free(&list);
     return found;
 }
 
@@ -264,6 +230,7 @@ TEST(panels_stand_in_even_lines)
     }
 }
 
+/* Nothing to be joined to: as a line it would not be seen. */
 TEST(a_lone_point_of_a_curve_is_drawn)
 {
     const double line[] = {0, 1, 2}, lone[] = {NAN, 1, NAN}, none[] = {NAN, NAN, NAN};
@@ -272,11 +239,9 @@ TEST(a_lone_point_of_a_curve_is_drawn)
     const chart_panel panel = {.series = series, .series_count = 2};
     const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
     figure_notes notes;
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
-    const size_t without = traced_bytes;
+    const size_t without = lay_out(&spec, &notes);
     series[1].y = lone;
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
-    assert_true(traced_bytes > without);
+    assert_true(lay_out(&spec, &notes) > without);
 }
 
 TEST(odd_data_still_make_a_chart)
@@ -286,7 +251,7 @@ TEST(odd_data_still_make_a_chart)
         const double *y;
         size_t count;
     } cases[] = {{one, 1}, {none, 1}, {zero, 3}, {huge, 3}, {one, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         for (chart_scale scale = CHART_LINEAR; scale <= CHART_SIGNED_LOG; scale++) {
             const chart_series series = {
                 .name = "s", .kind = (chart_kind)(i % 3), .y = cases[i].y, .count = cases[i].count};
@@ -294,36 +259,38 @@ TEST(odd_data_still_make_a_chart)
                 .x = {.scale = scale}, .y = {.scale = scale}, .series = &series, .series_count = 1};
             const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
             figure_notes notes;
-            assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+            lay_out(&spec, &notes);
         }
     }
 }
 
 TEST(wrong_charts_are_refused)
 {
-    const chart_series series = {.name = "s", .x = lengths, .count = 4}; /* no values */
+    const chart_series empty = {.name = "s", .x = lengths, .count = 4}; /* no values */
     const chart_series good = {.x = lengths, .y = fast, .count = 4};
-    chart_panel panel = {.series = &series, .series_count = 1};
-    chart_figure spec = {.panels = &panel, .panel_count = 1};
-    figure_notes notes;
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
-    panel.series = &good;
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
-    panel.stacked = true;
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
-    panel.stacked = false;
-    panel.y = (chart_axis){.scale = CHART_LOG10, .low = 0, .high = 10};
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
-    panel.y = (chart_axis){.low = 0, .high = INFINITY};
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
-    spec.panel_count = 0;
-    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
+    const struct {
+        chart_panel panel;
+        size_t count;
+        deberta_status status;
+    } cases[] = {
+        {{.series = &good, .series_count = 1}, 1, DEBERTA_OK},
+        {{.series = &good, .series_count = 1}, 0, DEBERTA_E_ARGUMENT},
+        {{.series = &empty, .series_count = 1}, 1, DEBERTA_E_ARGUMENT},
+        {{.series = &good, .series_count = 1, .stacked = true}, 1, DEBERTA_E_ARGUMENT},
+        {{.series = &good, .series_count = 1, .y = {.scale = CHART_LOG10, .high = 10}}, 1, DEBERTA_E_ARGUMENT},
+        {{.series = &good, .series_count = 1, .y = {.high = INFINITY}}, 1, DEBERTA_E_ARGUMENT},
+    };
+    FOR_ROWS(i, cases) {
+        const chart_figure spec = {.panels = &cases[i].panel, .panel_count = cases[i].count};
+        figure_notes notes;
+        free(golden_trace_of(chart_layout, &spec, &notes, cases[i].status));
+    }
 }
 
 /* Arrays grow while points are added; what came to nothing is left out. */
 TEST(columns_become_panels)
 {
-    chart_columns c = {0};
+    FREED_BY(chart_columns_free) chart_columns c = {0};
     chart_add_panel(&c, (chart_panel){.title = "empty"});
     chart_add_series(&c, (chart_series){.name = "no points"});
     chart_add_panel(&c, (chart_panel){.title = chart_text(&c, "panel %d", 2), .x = {.scale = CHART_CATEGORIES}});
@@ -348,5 +315,4 @@ TEST(columns_become_panels)
     assert_true(panels->series[1].count == 1 && panels->series[1].low[0] == -1 && panels->series[1].high[0] == 1);
     assert_true(panels->x.category_count == 1 && strcmp(panels->x.categories[0].text, "a") == 0);
     assert_true(panels->rule_count == 1 && panels->rules[0].at == 3);
-    chart_columns_free(&c);
 }

@@ -41,11 +41,10 @@ static deberta_status require(const need *n, const char *name, size_t rows, size
     snprintf(full, sizeof full, "%s%s", n->prefix, name);
     DEBERTA_TRY(find_weights(n->weights, full, shape, columns ? 2 : 1, n->error));
     const tensor *t = checkpoint_find(n->weights, full);
-    float *values = malloc(t->elements * sizeof *values + 1);
+    FREED_BY(free_memory) float *values = malloc(t->elements * sizeof *values + 1);
     if (!values) return DEBERTA_E_MEMORY;
     deberta_status status = checkpoint_read_f32(n->weights, t, 0, t->elements, values, n->error);
     checkpoint_forget(n->weights, t);
-    free(values);
     return status;
 }
 
@@ -98,13 +97,12 @@ static deberta_status require_all(const checkpoint *weights, const model_config 
 /* Everything that loading a model reads from its folder. */
 static deberta_status open_model(checkpoint **weights, const char *folder, deberta_error *error)
 {
-    model_config config;
+    FREED_BY(config_free) model_config config;
     *weights = NULL;
     DEBERTA_TRY(config_read(&config, folder, error));
     deberta_status status = checkpoint_open(weights, folder, error);
     if (status == DEBERTA_OK) status = require_all(*weights, &config, error);
     if (status != DEBERTA_OK) checkpoint_close(weights);
-    config_free(&config);
     return status;
 }
 
@@ -128,12 +126,10 @@ static void check_equal(const checkpoint *weights, const checkpoint *expected, f
         if (!here) fail_msg("'%s' is missing", there->name);
         assert_int_equal(here->rank, there->rank);
         assert_memory_equal(here->shape, there->shape, there->rank * sizeof *there->shape);
-        float *a = read_all(weights, here), *b = read_all(expected, there);
+        FREED_BY(free_memory) float *a = read_all(weights, here), *b = read_all(expected, there);
         for (size_t e = 0; e < there->elements; e++)
             if (!(fabsf(a[e] - b[e]) <= relative * fabsf(b[e]) + absolute))
                 fail_msg("'%s', element %zu: %.9g, expected %.9g", there->name, e, a[e], b[e]);
-        free(a);
-        free(b);
     }
 }
 
@@ -160,8 +156,8 @@ TEST(test_formats)
     };
     char golden[512], path[640];
     golden_folder(golden);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        checkpoint *weights, *expected;
+    FOR_ROWS(i, cases) {
+        FREED_BY(checkpoint_close) checkpoint *weights, *expected;
         deberta_error error;
         snprintf(path, sizeof path, "%s/formats/%s", golden, cases[i].format);
         if (open_model(&weights, path, &error) != DEBERTA_OK) fail_msg("%s", error.message);
@@ -169,8 +165,6 @@ TEST(test_formats)
         if (open_model(&expected, path, &error) != DEBERTA_OK) fail_msg("%s", error.message);
         check_equal(weights, expected, cases[i].relative, cases[i].absolute);
         assert_int_equal(checkpoint_count(weights), checkpoint_count(expected) + cases[i].extra);
-        checkpoint_close(&weights);
-        checkpoint_close(&expected);
     }
 }
 
@@ -191,7 +185,7 @@ static void check_bad(const char *golden, const char *name, const char *expect, 
     }
     if (status != DEBERTA_OK) fail_msg("%s: %s", name, error.message);
     if (strcmp(expect, "same") == 0) {
-        assert_int_equal(open_model(&good, base, &error), DEBERTA_OK);
+        assert_ok(open_model(&good, base, &error));
         check_equal(weights, good, 0, 0);
         checkpoint_close(&good);
     }
@@ -229,7 +223,7 @@ TEST(test_malformed)
 /* A safetensors file of one-element tensors with these names; the value of the i-th is first + i. */
 static void write_tensors(const char *folder, const char *file, const char *const *names, float first)
 {
-    buffer header = {0}, data = {0}, whole = {0};
+    FREED_BY(buffer_free) buffer header = {0}, data = {0}, whole = {0};
     for (size_t i = 0; names[i]; i++) {
         char entry[256];
         float value = first + (float)i;
@@ -242,9 +236,31 @@ static void write_tensors(const char *folder, const char *file, const char *cons
     put_byte(&header, 0);
     put_safetensors(&whole, (const char *)header.bytes, data.bytes, data.count);
     write_file(folder, file, whole.bytes, whole.count);
-    buffer_free(&header);
-    buffer_free(&data);
-    buffer_free(&whole);
+}
+
+static void refuses(const char *folder, deberta_status expected, const char *words)
+{
+    checkpoint *weights;
+    deberta_error error = {0};
+    check_refused(checkpoint_open(&weights, folder, &error), &error, expected, words);
+    assert_null(weights);
+}
+
+static checkpoint *open_weights(const char *folder)
+{
+    checkpoint *weights;
+    deberta_error error = {0};
+    if (checkpoint_open(&weights, folder, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+    return weights;
+}
+
+static float first_value(const checkpoint *weights, const char *name)
+{
+    float value = NAN;
+    const tensor *found = checkpoint_find(weights, name);
+    if (!found) fail_msg("no tensor '%s'", name);
+    assert_ok(checkpoint_read_f32(weights, found, 0, 1, &value, NULL));
+    return value;
 }
 
 TEST(test_names)
@@ -297,32 +313,23 @@ TEST(test_names)
          {NULL},
          "'encoder.x' is there twice"},
     };
-    char *folder = make_folder();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        checkpoint *weights;
-        deberta_error error;
+    FREED_BY(remove_folder) char *folder = make_folder();
+    FOR_ROWS(i, cases) {
         write_tensors(folder, "model.safetensors", cases[i].stored, 0);
-        deberta_status status = checkpoint_open(&weights, folder, &error);
         if (cases[i].refused) {
-            check_refused(status, &error, DEBERTA_E_FORMAT, cases[i].refused);
+            refuses(folder, DEBERTA_E_FORMAT, cases[i].refused);
             continue;
         }
-        if (status != DEBERTA_OK) fail_msg("%s", error.message);
+        FREED_BY(checkpoint_close) checkpoint *weights = open_weights(folder);
         for (size_t t = 0; cases[i].canonical[t]; t++) {
-            const tensor *found = checkpoint_find(weights, cases[i].canonical[t]);
-            if (!found) fail_msg("case %zu: '%s' is not there", i, cases[i].canonical[t]);
-            float value = -1;
-            assert_int_equal(checkpoint_read_f32(weights, found, 0, 1, &value, &error), DEBERTA_OK);
-            assert_true(value == (float)t);
-            assert_string_equal(found->file, "model.safetensors");
+            assert_true(first_value(weights, cases[i].canonical[t]) == (float)t);
+            assert_string_equal(checkpoint_find(weights, cases[i].canonical[t])->file, "model.safetensors");
         }
         assert_null(checkpoint_find(weights, "x"));
         assert_null(checkpoint_find(weights, ""));
         for (size_t t = 1; t < checkpoint_count(weights); t++)
             assert_true(strcmp(checkpoint_at(weights, t - 1)->name, checkpoint_at(weights, t)->name) < 0);
-        checkpoint_close(&weights);
     }
-    remove_folder(folder);
 }
 
 TEST(test_names_of_a_pair)
@@ -334,8 +341,7 @@ TEST(test_names_of_a_pair)
                  {"module.generator.dense.weight", true},
                  {"generators.dense.weight", false},
                  {"recovered.dense.weight", false}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(tensor_name_is_of_half(cases[i].name, "generator"), cases[i].is_of_half);
+    FOR_ROWS(i, cases) assert_int_equal(tensor_name_is_of_half(cases[i].name, "generator"), cases[i].is_of_half);
 }
 
 TEST(test_shards)
@@ -366,34 +372,29 @@ TEST(test_shards)
         {"{\"weight_map\":{\"a\":\"1.safetensors\",\"a\":\"2.safetensors\"}}", "'a' occurs twice"},
     };
     static const char *const one[] = {"a", NULL}, *const two[] = {"b", "a", NULL};
-    char *folder = make_folder();
+    FREED_BY(remove_folder) char *folder = make_folder();
     write_tensors(folder, "1.safetensors", one, 1);
     write_tensors(folder, "2.safetensors", two, 2);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        checkpoint *weights;
-        deberta_error error;
+    FOR_ROWS(i, cases) {
         write_text(folder, "model.safetensors.index.json", cases[i].index);
-        deberta_status status = checkpoint_open(&weights, folder, &error);
         if (cases[i].expected) {
-            if (status == DEBERTA_OK || !strstr(error.message, cases[i].expected))
-                fail_msg("case %zu: %d '%s'", i, status, status ? error.message : "");
+            checkpoint *none;
+            deberta_error error = {0};
+            if (checkpoint_open(&none, folder, &error) == DEBERTA_OK || !strstr(error.message, cases[i].expected))
+                fail_msg("'%s' is not in: %s", cases[i].expected, error.message);
             continue;
         }
-        if (status != DEBERTA_OK) fail_msg("%s", error.message);
-        float value;
+        FREED_BY(checkpoint_close) checkpoint *weights = open_weights(folder);
         assert_int_equal(checkpoint_count(weights), i == 0 ? 2 : 1);
-        assert_int_equal(checkpoint_read_f32(weights, checkpoint_find(weights, "a"), 0, 1, &value, &error), DEBERTA_OK);
-        assert_true(value == (i == 0 ? 1 : 3));
-        checkpoint_close(&weights);
+        assert_true(first_value(weights, "a") == (i == 0 ? 1 : 3));
     }
-    remove_folder(folder);
 }
 
 /* A zip of torch.save with one-element tensors of these names; the value of the i-th is first + i. */
 static void write_torch(const char *folder, const char *file, const char *const *names, float first)
 {
     static const int64_t one = 1;
-    buffer code = {0};
+    FREED_BY(buffer_free) buffer code = {0};
     zip_writer zip = {0};
     put(&code, "\x80\x02}(", 4);
     for (int i = 0; names[i]; i++) {
@@ -412,17 +413,6 @@ static void write_torch(const char *folder, const char *file, const char *const 
     zip_end(&zip, false);
     write_file(folder, file, zip.out.bytes, zip.out.count);
     buffer_free(&zip.out);
-    buffer_free(&code);
-}
-
-static float first_value(const checkpoint *weights, const char *name)
-{
-    float value = NAN;
-    deberta_error error;
-    const tensor *found = checkpoint_find(weights, name);
-    if (!found) fail_msg("no tensor '%s'", name);
-    assert_int_equal(checkpoint_read_f32(weights, found, 0, 1, &value, &error), DEBERTA_OK);
-    return value;
 }
 
 /* Sharded .bin files; and which file wins where there are several. */
@@ -433,13 +423,11 @@ TEST(test_torch_shards)
                              *const bare[] = {"a", NULL};
     static const char index[] = "{\"metadata\":{},\"weight_map\":{\"deberta.c\":\"2.bin\",\"deberta.b\":\"1.bin\","
                                 "\"deberta.embeddings.word_embeddings.weight\":\"1.bin\"}}";
-    checkpoint *weights;
-    deberta_error error;
-    char *folder = make_folder();
+    FREED_BY(remove_folder) char *folder = make_folder();
     write_torch(folder, "1.bin", one, 1);
     write_torch(folder, "2.bin", two, 5);
     write_text(folder, "pytorch_model.bin.index.json", index);
-    if (checkpoint_open(&weights, folder, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+    FREED_BY(checkpoint_close) checkpoint *weights = open_weights(folder);
     assert_int_equal(checkpoint_count(weights), 3);
     assert_true(first_value(weights, "b") == 2 && first_value(weights, "c") == 5);
     assert_true(first_value(weights, "embeddings.word_embeddings.weight") == 1);
@@ -448,57 +436,54 @@ TEST(test_torch_shards)
 
     write_text(folder, "pytorch_model.bin.index.json", "{\"weight_map\":{\"a\":\"3.bin\"}}");
     write_torch(folder, "3.bin", twice, 1);
-    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FORMAT, "'a' is there twice");
+    refuses(folder, DEBERTA_E_FORMAT, "'a' is there twice");
 
     write_torch(folder, "pytorch_model.bin", twice, 7);
-    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FORMAT, "'a' is there twice");
+    refuses(folder, DEBERTA_E_FORMAT, "'a' is there twice");
     write_torch(folder, "pytorch_model.bin", bare, 7);
-    assert_int_equal(checkpoint_open(&weights, folder, &error), DEBERTA_OK);
+    weights = open_weights(folder);
     assert_true(first_value(weights, "a") == 7);
     checkpoint_close(&weights);
     write_tensors(folder, "model.safetensors", bare, 8);
-    assert_int_equal(checkpoint_open(&weights, folder, &error), DEBERTA_OK);
+    weights = open_weights(folder);
     assert_true(first_value(weights, "a") == 8);
-    checkpoint_close(&weights);
-    remove_folder(folder);
 }
 
 TEST(test_folders)
 {
-    checkpoint *weights;
+    FREED_BY(checkpoint_close) checkpoint *weights;
     deberta_error error;
     char *folder = make_folder(), path[256], command[600];
-    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FILE, "no weights");
+    refuses(folder, DEBERTA_E_FILE, "no weights");
     write_text(folder, "adapter_model.safetensors", "x");
-    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FILE, "merge it into its model first");
+    refuses(folder, DEBERTA_E_FILE, "merge it into its model first");
     snprintf(path, sizeof path, "%s/nothing", folder);
-    check_refused(checkpoint_open(&weights, path, &error), &error, DEBERTA_E_FILE, "No such file");
+    refuses(path, DEBERTA_E_FILE, "No such file");
     write_text(folder, "nothing", "x");
-    check_refused(checkpoint_open(&weights, path, &error), &error, DEBERTA_E_FILE, "Not a directory");
+    refuses(path, DEBERTA_E_FILE, "Not a directory");
 
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     assert_int_equal(symlink("/nowhere/at/all", path), 0);
-    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FILE,
-                  "symbolic link to a file that does not exist");
+    refuses(folder, DEBERTA_E_FILE, "symbolic link to a file that does not exist");
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0); /* opening it must not wait for a writer */
-    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FORMAT, "not a regular file");
+    refuses(folder, DEBERTA_E_FORMAT, "not a regular file");
     unlink(path);
     assert_int_equal(symlink(folder, path), 0);
-    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FORMAT, "is a folder");
+    refuses(folder, DEBERTA_E_FORMAT, "is a folder");
     unlink(path);
 
     /* a symbolic link to a good file is fine, as download caches make them */
     static const char *const names[] = {"a", NULL};
     write_tensors(folder, "blob", names, 5);
     assert_int_equal(symlink("blob", path), 0);
-    assert_int_equal(checkpoint_open(&weights, folder, &error), DEBERTA_OK);
+    assert_ok(checkpoint_open(&weights, folder, &error));
 
     /* the digest is that of the files one after the other */
     char digest[65], expected[65];
     check_refused(checkpoint_digest(weights, digest, &error), &error, DEBERTA_E_FILE, "config.json: cannot be opened");
     write_text(folder, "config.json", "{}");
-    assert_int_equal(checkpoint_digest(weights, digest, &error), DEBERTA_OK);
+    assert_ok(checkpoint_digest(weights, digest, &error));
     snprintf(command, sizeof command, "cat %s/config.json %s/model.safetensors | sha256sum", folder, folder);
     FILE *tool = popen(command, "r");
     assert_non_null(tool);
@@ -512,20 +497,18 @@ TEST(test_folders)
     const tensor *a = checkpoint_find(weights, "a");
     assert_int_equal(checkpoint_read_f32(weights, a, 0, 2, &value, &error), DEBERTA_E_ARGUMENT);
     assert_int_equal(checkpoint_read_f32(weights, a, SIZE_MAX, 2, &value, &error), DEBERTA_E_ARGUMENT);
-    assert_int_equal(checkpoint_read_f32(weights, a, 1, 0, &value, &error), DEBERTA_OK);
+    assert_ok(checkpoint_read_f32(weights, a, 1, 0, &value, &error));
     assert_int_equal(checkpoint_read_f32(weights, a, 0, 2, &value, NULL), DEBERTA_E_ARGUMENT); /* no error struct */
-    checkpoint_close(&weights);
-    checkpoint_close(&weights);
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 TEST(test_integers_are_no_weights)
 {
     char golden[512], path[640];
-    checkpoint *weights;
+    FREED_BY(checkpoint_close) checkpoint *weights;
     deberta_error error;
     snprintf(path, sizeof path, "%s/formats/f07-ms-v3-f16-bin", golden_folder(golden));
-    assert_int_equal(checkpoint_open(&weights, path, &error), DEBERTA_OK);
+    assert_ok(checkpoint_open(&weights, path, &error));
     const tensor *ids = checkpoint_find(weights, "embeddings.position_ids");
     float value;
     assert_int_equal(ids->elements, 64);
@@ -537,7 +520,6 @@ TEST(test_integers_are_no_weights)
                   "'embeddings.nothing' is missing");
     check_refused(find_weights(weights, "embeddings.LayerNorm.bias", shape, 2, &error), &error, DEBERTA_E_FORMAT,
                   "has shape [32], expected [1, 64]");
-    checkpoint_close(&weights);
 }
 
 /* Several threads read and forget the same zip members; aliases share theirs. */
@@ -561,18 +543,17 @@ TEST(test_threads)
 {
     enum { THREADS = 4 };
     char golden[512], path[640];
-    checkpoint *weights;
+    FREED_BY(checkpoint_close) checkpoint *weights;
     deberta_error error;
     pthread_t threads[THREADS];
     snprintf(path, sizeof path, "%s/formats/f09-zip-strided", golden_folder(golden));
-    assert_int_equal(checkpoint_open(&weights, path, &error), DEBERTA_OK);
+    assert_ok(checkpoint_open(&weights, path, &error));
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, reader, weights), 0);
     for (int i = 0; i < THREADS; i++) {
         void *complaint;
         pthread_join(threads[i], &complaint);
         if (complaint) fail_msg("%s", (const char *)complaint);
     }
-    checkpoint_close(&weights);
 }
 
 /* Values of every 16-bit pattern. bfloat16 is the upper half of a float32; halves are checked against their definition.
@@ -607,5 +588,5 @@ TEST(test_halves)
 int main(void)
 {
     limit_memory();
-    return run_registered_tests();
+    return run_registered_tests(NULL, NULL);
 }

@@ -56,7 +56,7 @@ TEST(test_useful_work_of_v3_base)
         {16, 31, 16, 2.7455},   {40, 79, 40, 6.970},     {128, 255, 128, 23.555}, {256, 385, -1, 49.52},
         {512, 511, 342, 106.3}, {1024, 511, 427, 231.9}, {2048, 511, 469, 541.2}, {4096, 511, 490, 1391},
     };
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    FOR_ROWS(i, expected) {
         cost c = cost_of(&v3_base, expected[i].n, 12, TERM_SELECTION_FULL);
         assert_near(c.table_rows, expected[i].rows, 0);
         if (expected[i].reachable > 0) assert_near(c.reachable_rows, expected[i].reachable, 0.6);

@@ -1,7 +1,5 @@
 /* Curves over the distance from several matrices, by hand. SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 

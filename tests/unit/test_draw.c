@@ -1,11 +1,7 @@
 /* The recorded list and its replays: cleaned and cut texts, paragraphs, hatching, SVG and PDF as files others read.
  *
  * SPDX-License-Identifier: MIT */
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 
@@ -75,16 +71,15 @@ TEST(texts_are_cleaned)
         {"\xEF\xBF\xBF", "\xEF\xBF\xBD"},                         /* U+FFFF, forbidden in XML */
         {"\xE6\xBC\xA2 \xF0\x9F\x98\x80", "\xE6\xBC\xA2 \xF0\x9F\x98\x80"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *clean = draw_clean_text(cases[i].given);
+    FOR_ROWS(i, cases) {
+        FREED_BY(free_memory) char *clean = draw_clean_text(cases[i].given);
         assert_string_equal(clean, cases[i].drawn);
-        free(clean);
     }
 }
 
 TEST(texts_are_cut_between_characters)
 {
-    draw_ruler ruler = {0};
+    FREED_BY(draw_cairo_ruler_free) draw_ruler ruler = {0};
     draw_cairo_ruler_create(&ruler, "sans-serif");
     /* e + acute accent, a family in one emoji, ka + a vowel sign with a width of its own: a cut inside would show
      * something else. */
@@ -109,24 +104,21 @@ TEST(texts_are_cut_between_characters)
             if (i == 1 && kept > 0) assert_true(next == ' ' || kept == strlen(texts[i]) / 2 + 1 || kept == 12);
         }
     }
-    draw_cairo_ruler_free(&ruler);
 }
 
 TEST(cut_text_fits)
 {
-    draw_ruler ruler = {0};
+    FREED_BY(draw_cairo_ruler_free) draw_ruler ruler = {0};
     draw_cairo_ruler_create(&ruler, "sans-serif");
-    draw_list *list = new_list(ruler);
+    FREED_BY(draw_list_free) draw_list *list = new_list(ruler);
     const char *token = "extraordinarily-long-token-that-has-sixty-characters-in-all-ok";
     for (double width = 5; width < 60; width += 1.7)
         assert_true(draw_text_within(list, token, (draw_place){0}, &seven, width) <= width);
-    draw_list_free(&list);
-    draw_cairo_ruler_free(&ruler);
 }
 
 TEST(hatching_stays_inside)
 {
-    draw_list *list = new_list(draw_trace_ruler());
+    FREED_BY(draw_list_free) draw_list *list = new_list(draw_trace_ruler());
     draw_hatch(list, (draw_rect){3.3, 4.4, 0.2, 5}, 1, &thin);
     draw_hatch(list, (draw_rect){3, 4, 0.1, 0.1}, 1, &thin); /* may hold no line at all */
     char *trace = trace_of(list), *at = strstr(trace, "segments");
@@ -137,14 +129,13 @@ TEST(hatching_stays_inside)
         assert_true(x >= 3.29 && x <= 3.51 && y >= 4.39 && y <= 9.41);
     }
     free(trace);
-    draw_list_free(&list);
 }
 
 TEST(svg_is_escaped_and_turns_around_for_arabic)
 {
-    draw_list *list = new_list(draw_trace_ruler());
+    FREED_BY(draw_list_free) draw_list *list = new_list(draw_trace_ruler());
     const provenance_entry entries[] = {{"text", "1 < 2 & \"x\""}};
-    byte_buffer out = {0};
+    FREED_BY(byte_buffer_free) byte_buffer out = {0};
     all_primitives(list, NULL, NULL, NULL);
     draw_text(list, "\xD9\x85\xD8\xB1\xD8\xAD\xD8\xA8\xD8\xA7", (draw_place){5, 5, DRAW_END, DRAW_CENTRE, 0}, &seven);
     draw_svg(list, "Some \"Font\"", "T & t", entries, 1, &out);
@@ -163,32 +154,27 @@ TEST(svg_is_escaped_and_turns_around_for_arabic)
     while (*begin != '<') begin--;
     const char *anchor = strstr(begin, "text-anchor");
     assert_true(anchor == NULL || anchor > arabic);
-    byte_buffer_free(&out);
-    draw_list_free(&list);
 }
 
 static byte_buffer svg_of_image(size_t rows, size_t columns)
 {
     static uint8_t rgb[3 * 65] = {255, 0, 0, 255, 0, 0, 0, 0, 255};
-    draw_list *list = new_list(draw_trace_ruler());
+    FREED_BY(draw_list_free) draw_list *list = new_list(draw_trace_ruler());
     byte_buffer out = {0};
     draw_image(list, (draw_rect){0, 0, 30, 20}, rgb, rows, columns);
     draw_svg(list, "f", "t", NULL, 0, &out);
     byte_buffer_append(&out, "", 1);
-    draw_list_free(&list);
     return out;
 }
 
 /* Viewers that smooth images would blur them. */
 TEST(svg_draws_few_cells_as_rectangles)
 {
-    byte_buffer few = svg_of_image(1, 3), many = svg_of_image(1, 65);
+    FREED_BY(byte_buffer_free) byte_buffer few = svg_of_image(1, 3), many = svg_of_image(1, 65);
     assert_non_null(strstr((const char *)few.data, "<path d=\"M0 0h2v1h-2z\" fill=\"#ff0000\"/>"));
     assert_non_null(strstr((const char *)few.data, "<path d=\"M2 0h1v1h-1z\" fill=\"#0000ff\"/>"));
     assert_null(strstr((const char *)few.data, "<image"));
     assert_non_null(strstr((const char *)many.data, "image-rendering"));
-    byte_buffer_free(&few);
-    byte_buffer_free(&many);
 }
 
 /* Columns of `pdfimages -list`: page, num, type, width, ... */
@@ -205,17 +191,18 @@ static long widest_image(const char *images)
 /* Every font is embedded, none is Type 3, and there is no date. */
 TEST(pdf_has_embedded_fonts_and_no_date)
 {
-    draw_ruler ruler = {0};
-    byte_buffer one = {0}, two = {0};
+    FREED_BY(draw_cairo_ruler_free) draw_ruler ruler = {0};
+    FREED_BY(byte_buffer_free) byte_buffer one = {0}, two = {0};
     draw_cairo_ruler_create(&ruler, "sans-serif");
-    draw_list *list = new_list(ruler);
+    FREED_BY(draw_list_free) draw_list *list = new_list(ruler);
     all_primitives(list, NULL, NULL, NULL);
     draw_text(list, "\xE6\xBC\xA2\xE5\xAD\x97 \xF0\x9F\x98\x80 \xD9\x85\xD8\xB1\xD8\xAD\xD8\xA8\xD8\xA7",
               (draw_place){5, 5, DRAW_START, DRAW_CENTRE, 0}, &seven);
-    assert_int_equal(draw_cairo_pdf(list, &ruler, "Title", "model: x", &one, NULL), DEBERTA_OK);
-    assert_int_equal(draw_cairo_pdf(list, &ruler, "Title", "model: x", &two, NULL), DEBERTA_OK);
+    assert_ok(draw_cairo_pdf(list, &ruler, "Title", "model: x", &one, NULL));
+    assert_ok(draw_cairo_pdf(list, &ruler, "Title", "model: x", &two, NULL));
     assert_int_equal(one.size_bytes, two.size_bytes);
     assert_memory_equal(one.data, two.data, one.size_bytes);
+    FREED_BY(free_memory)
     char *about = pdf_report("pdfinfo", one.data, one.size_bytes),
          *fonts = pdf_report("pdffonts", one.data, one.size_bytes),
          *images = pdf_report("pdfimages -list", one.data, one.size_bytes);
@@ -227,26 +214,17 @@ TEST(pdf_has_embedded_fonts_and_no_date)
     assert_null(strstr(about, "CreationDate:"));
     assert_non_null(strstr(about, "Title:           Title\n"));
     assert_non_null(strstr(about, "Subject:         model: x\n"));
-    free(about);
-    free(fonts);
-    free(images);
-    byte_buffer_free(&one);
-    byte_buffer_free(&two);
-    draw_list_free(&list);
-    draw_cairo_ruler_free(&ruler);
 }
 
 TEST(missing_glyphs_are_counted)
 {
-    draw_ruler ruler = {0};
+    FREED_BY(draw_cairo_ruler_free) draw_ruler ruler = {0};
     draw_cairo_ruler_create(&ruler, "sans-serif");
-    draw_list *list = new_list(ruler);
+    FREED_BY(draw_list_free) draw_list *list = new_list(ruler);
     draw_text(list, "all there", (draw_place){0}, &seven);
     assert_int_equal(draw_cairo_missing_glyphs(list, &ruler), 0);
     draw_text(list, "\xF3\xB0\x80\x80", (draw_place){0}, &seven); /* U+F0000, private use */
     assert_int_equal(draw_cairo_missing_glyphs(list, &ruler), 1);
-    draw_list_free(&list);
-    draw_cairo_ruler_free(&ruler);
 }
 
 TEST(numbers_do_not_follow_the_locale)
@@ -257,12 +235,11 @@ TEST(numbers_do_not_follow_the_locale)
         const char *text;
     } cases[] = {{0, 3, "0"},    {-0.0004, 3, "0"}, {1.5, 3, "1.5"},       {-2.25, 1, "-2.3"},
                  {1e12, 3, "0"}, {NAN, 3, "0"},     {12.3456, 2, "12.35"}, {100, 2, "100"}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        byte_buffer out = {0};
+    FOR_ROWS(i, cases) {
+        FREED_BY(byte_buffer_free) byte_buffer out = {0};
         byte_buffer_number(&out, cases[i].value, cases[i].decimals);
         byte_buffer_append(&out, "", 1);
         assert_string_equal((char *)out.data, cases[i].text);
-        byte_buffer_free(&out);
     }
 }
 
@@ -270,15 +247,14 @@ TEST(numbers_do_not_follow_the_locale)
 TEST(texts_of_any_length_are_formatted)
 {
     static const size_t lengths[] = {0, 1021, 1022, 1023, 1024, 5000};
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    FOR_ROWS(i, lengths) {
         char text[5001];
-        byte_buffer out = {0};
+        FREED_BY(byte_buffer_free) byte_buffer out = {0};
         memset(text, 'a', lengths[i]);
         text[lengths[i]] = '\0';
         byte_buffer_format(&out, "%s}", text);
         assert_int_equal(out.size_bytes, lengths[i] + 1);
         assert_memory_equal(out.data, text, lengths[i]);
         assert_int_equal(out.data[lengths[i]], '}');
-        byte_buffer_free(&out);
     }
 }

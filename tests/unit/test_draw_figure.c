@@ -2,29 +2,26 @@
  * wrong.
  *
  * SPDX-License-Identifier: MIT */
-
 #include <dirent.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/test.h"
 
+#include "tests/unit/io_helpers.h"
 #include "tests/unit/pdf_reader.h"
 #include "tests/unit/png_reader.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
 
-static char folder[64];
+static char *folder;
 
-static int make_folder(void **state)
+static int make_place(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/deberta-test-figure-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    folder = make_folder();
+    return 0;
 }
 
 static size_t files_in_folder(void)
@@ -38,37 +35,17 @@ static size_t files_in_folder(void)
     return count;
 }
 
-static int remove_folder(void **state)
+static int remove_place(void **state)
 {
     (void)state;
-    DIR *directory = opendir(folder);
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        char path[400];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.') remove(path);
-    }
-    if (directory) closedir(directory);
-    return rmdir(folder);
+    remove_folder(&folder);
+    return 0;
 }
 
 static const char *in_folder(const char *name, char path[128])
 {
     snprintf(path, 128, "%s/%s", folder, name);
     return path;
-}
-
-static unsigned char *read_file(const char *path, size_t *size_bytes)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) fail_msg("%s is not there", path);
-    fseek(file, 0, SEEK_END);
-    *size_bytes = (size_t)ftell(file);
-    rewind(file);
-    unsigned char *data = malloc(*size_bytes + 1);
-    assert_int_equal(fread(data, 1, *size_bytes, file), *size_bytes);
-    data[*size_bytes] = '\0';
-    fclose(file);
-    return data;
 }
 
 static const float values[] = {0.1f, 0.2f, 0.7f, 0.5f, 0.25f, 0.25f};
@@ -89,7 +66,7 @@ static attention_figure sample(void)
         .key_labels = tokens};
 }
 
-TEST_BETWEEN(all_formats_with_provenance_and_the_same_bytes_twice, make_folder, remove_folder)
+TEST_BETWEEN(all_formats_with_provenance_and_the_same_bytes_twice, make_place, remove_place)
 {
     static const char *const names[2][3] = {{"a.png", "a.svg", "a.PDF"}, {"b.png", "b.svg", "b.pdf"}};
     char paths[2][3][128];
@@ -103,34 +80,31 @@ TEST_BETWEEN(all_formats_with_provenance_and_the_same_bytes_twice, make_folder, 
     }
     assert_int_equal(files_in_folder(), 6);
     for (size_t i = 0; i < 3; i++) {
-        size_t size_a, size_b;
-        unsigned char *a = read_file(paths[0][i], &size_a), *b = read_file(paths[1][i], &size_b);
-        assert_int_equal(size_a, size_b);
-        assert_memory_equal(a, b, size_a);
+        FREED_BY(buffer_free) buffer a = read_whole(paths[0][i]), b = read_whole(paths[1][i]);
+        assert_int_equal(a.count, b.count);
+        assert_memory_equal(a.bytes, b.bytes, a.count);
+        put_byte(&a, 0);
+        const char *svg = (const char *)a.bytes;
         if (i == 0) {
-            png_content png;
-            assert_int_equal(png_decode(a, size_a, &png, NULL), DEBERTA_OK);
+            FREED_BY(png_content_free) png_content png;
+            assert_ok(png_decode(a.bytes, b.count, &png, NULL));
             assert_int_equal(png.columns, 709); /* 60 mm at 300 dpi */
             assert_true(fabs(png.dpi - 300) < 0.02);
             assert_int_equal(png.entry_count, 2);
             assert_string_equal(png.values[0], "demo 1234");
             assert_string_equal(png.values[1], "a<b\xE2\x90\x89tab\xEF\xBF\xBD");
-            png_content_free(&png);
         } else if (i == 1) {
-            assert_non_null(strstr((char *)a, "<entry key=\"model\">demo 1234</entry>"));
-            assert_non_null(strstr((char *)a, ">&lt;&amp;&gt;</text>"));
-            assert_non_null(strstr((char *)a, ">\xE6\xBC\xA2</text>"));
-            assert_non_null(strstr((char *)a, "<title>Title</title>"));
+            assert_non_null(strstr(svg, "<entry key=\"model\">demo 1234</entry>"));
+            assert_non_null(strstr(svg, ">&lt;&amp;&gt;</text>"));
+            assert_non_null(strstr(svg, ">\xE6\xBC\xA2</text>"));
+            assert_non_null(strstr(svg, "<title>Title</title>"));
         } else {
-            char *about = pdf_report("pdfinfo", a, size_a);
+            FREED_BY(free_memory) char *about = pdf_report("pdfinfo", a.bytes, b.count);
             if (!about) fail_msg("pdfinfo is needed (Debian: poppler-utils)");
             assert_non_null(strstr(about, "Title:           Title\n"));
             assert_non_null(strstr(about, "Subject:         model: demo 1234; "));
             assert_null(strstr(about, "Date:"));
-            free(about);
         }
-        free(a);
-        free(b);
     }
     struct stat info; /* an ordinary file, as the umask has it */
     assert_int_equal(stat(paths[0][0], &info), 0);
@@ -140,13 +114,11 @@ TEST_BETWEEN(all_formats_with_provenance_and_the_same_bytes_twice, make_folder, 
 }
 
 /* Everything that must fail: nothing new in the folder, and an old file keeps its content. */
-TEST_BETWEEN(failures_leave_no_file, make_folder, remove_folder)
+TEST_BETWEEN(failures_leave_no_file, make_place, remove_place)
 {
     char good[128], other[128], directory[128];
     in_folder("old.png", good);
-    FILE *old = fopen(good, "wb");
-    fputs("old", old);
-    fclose(old);
+    write_text(folder, "old.png", "old");
     in_folder("folder.png", directory);
     assert_int_equal(mkdir(directory, 0777), 0);
     size_t before = files_in_folder();
@@ -158,7 +130,7 @@ TEST_BETWEEN(failures_leave_no_file, make_folder, remove_folder)
                  {"png", DEBERTA_E_ARGUMENT, "no suffix"},  {"x.png.", DEBERTA_E_ARGUMENT, "suffix"},
                  {"old.png", DEBERTA_E_ARGUMENT, "twice"},  {"missing/x.pdf", DEBERTA_E_SYSTEM, "No such file"},
                  {"folder.png", DEBERTA_E_SYSTEM, "folder"}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         const char *paths[] = {good, in_folder(cases[i].name, other)};
         deberta_error err = {0};
         attention_figure spec = sample();
@@ -167,16 +139,15 @@ TEST_BETWEEN(failures_leave_no_file, make_folder, remove_folder)
         assert_non_null(strstr(err.message, cases[i].name));
         assert_int_equal(files_in_folder(), before);
     }
-    size_t size_bytes;
-    unsigned char *data = read_file(good, &size_bytes);
-    assert_string_equal((char *)data, "old");
-    free(data);
+    FREED_BY(buffer_free) buffer content = read_whole(good);
+    assert_int_equal(content.count, 3);
+    assert_memory_equal(content.bytes, "old", 3);
     attention_figure spec = sample();
     assert_int_equal(figure_attention(&spec, NULL, 0, NULL, NULL), DEBERTA_E_ARGUMENT);
     rmdir(directory);
 }
 
-TEST_BETWEEN(a_full_disk_is_reported, make_folder, remove_folder)
+TEST_BETWEEN(a_full_disk_is_reported, make_place, remove_place)
 {
     char path[128];
     in_folder("full.svg", path);
@@ -184,14 +155,13 @@ TEST_BETWEEN(a_full_disk_is_reported, make_folder, remove_folder)
     const char *paths[] = {path};
     deberta_error err = {0};
     attention_figure spec = sample();
-    assert_int_equal(figure_attention(&spec, paths, 1, NULL, &err), DEBERTA_E_SYSTEM);
-    assert_non_null(strstr(err.message, "No space left"));
+    check_refused(figure_attention(&spec, paths, 1, NULL, &err), &err, DEBERTA_E_SYSTEM, "No space left");
     struct stat info; /* the device is still one */
     assert_int_equal(stat("/dev/full", &info), 0);
     assert_true(S_ISCHR(info.st_mode));
 }
 
-TEST_BETWEEN(too_large_a_picture_is_refused, make_folder, remove_folder)
+TEST_BETWEEN(too_large_a_picture_is_refused, make_place, remove_place)
 {
     char path[128];
     const char *paths[] = {in_folder("huge.png", path)};
@@ -200,8 +170,7 @@ TEST_BETWEEN(too_large_a_picture_is_refused, make_folder, remove_folder)
     const chart_series series = {.kind = CHART_BARS, .y = heights, .count = 2};
     const chart_panel panel = {.series = &series, .series_count = 1};
     const chart_figure spec = {.style = {.width_mm = 1000, .dpi = 2400}, .panels = &panel, .panel_count = 1};
-    assert_int_equal(figure_chart(&spec, paths, 1, NULL, &err), DEBERTA_E_ARGUMENT);
-    assert_non_null(strstr(err.message, "32767"));
+    check_refused(figure_chart(&spec, paths, 1, NULL, &err), &err, DEBERTA_E_ARGUMENT, "32767");
 }
 
 TEST(letters)
@@ -210,7 +179,7 @@ TEST(letters)
         size_t index;
         const char *text;
     } cases[] = {{0, "a"}, {25, "z"}, {26, "aa"}, {27, "ab"}, {26 + 26 * 26 - 1, "zz"}, {26 + 26 * 26, "aaa"}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         char text[8];
         figure_letter(cases[i].index, text);
         assert_string_equal(text, cases[i].text);

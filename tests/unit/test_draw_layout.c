@@ -2,17 +2,10 @@
  * lies on the page, no two texts overlap, and no type is smaller than 5 pt.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/draw_trace.h"
 #include "viz/attention_figure.h"
@@ -59,7 +52,7 @@ static void collect_text(void *self, const char *text, draw_place place, const d
 
 static void check(const char *name, figure_layout layout, const void *what, draw_ruler ruler)
 {
-    draw_list *list = NULL;
+    FREED_BY(draw_list_free) draw_list *list = NULL;
     figure_notes notes = {0};
     deberta_error err = {0};
     collected all = {calloc(TEXTS_MAX, sizeof *all.boxes), 0, 100};
@@ -82,14 +75,12 @@ static void check(const char *name, figure_layout layout, const void *what, draw
         }
     }
     free(all.boxes);
-    draw_list_free(&list);
 }
 
 static draw_ruler rulers[2];
 
 static int make_rulers(void **state)
 {
-    (void)state;
     rulers[0] = draw_trace_ruler();
     draw_cairo_ruler_create(&rulers[1], "Noto Sans, DejaVu Sans, sans-serif");
     return 0;
@@ -97,7 +88,6 @@ static int make_rulers(void **state)
 
 static int free_rulers(void **state)
 {
-    (void)state;
     draw_cairo_ruler_free(&rulers[1]);
     return 0;
 }
@@ -117,14 +107,13 @@ static const figure_label words[] = {{"[CLS]", true},
 
 static float numbers[5 * 64 * 64];
 
-static void attention_figures(void **state)
+TEST(attention_figures)
 {
-    (void)state;
     static const char *const rows[] = {"layer 10, head 11", "layer 11, head 11", "layer 11, head 12"};
     static const char *const titles[] = {"content to content (c2c)", "content to position (c2p)",
                                          "position to content (p2c)", "sum", "probabilities"};
     static const size_t sizes[] = {1, 3, 10, 64};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) numbers[i] = (float)sin((double)i * 1.7) * 123;
+    FOR_ROWS(i, numbers) numbers[i] = (float)sin((double)i * 1.7) * 123;
     attention_panel panels[15];
     for (size_t i = 0; i < 15; i++)
         panels[i] = (attention_panel){numbers + 64 * 64 * (i % 5), 64, titles[i % 5],
@@ -160,9 +149,8 @@ static void attention_figures(void **state)
 }
 
 /* Numbers of a part of a long text, of every width and next to each other. */
-static void numbered_figures(void **state)
+TEST(numbered_figures)
 {
-    (void)state;
     attention_panel panels[4];
     size_t stretch[64], gaps[64];
     for (size_t k = 0; k < 64; k++) {
@@ -190,9 +178,8 @@ static void numbered_figures(void **state)
                 }
 }
 
-static void other_matrices(void **state)
+TEST(other_matrices)
 {
-    (void)state;
     const float *maps[24 * 16];
     for (size_t i = 0; i < 24 * 16; i++) maps[i] = numbers + i;
     const line_view_panel panels[] = {{numbers, 10, "c2c"}, {numbers, 10, "c2p"}};
@@ -219,9 +206,8 @@ static void other_matrices(void **state)
         }
 }
 
-static void charts(void **state)
+TEST(charts)
 {
-    (void)state;
     static const chart_scale scales[] = {CHART_LINEAR, CHART_WHOLE,      CHART_LOG10,
                                          CHART_LOG2,   CHART_SIGNED_LOG, CHART_CATEGORIES};
     static const double x[] = {1, 2, 5, 40, 333, 4096}, reach[] = {0.001, 1, 12345, 3e8};
@@ -262,13 +248,4 @@ static void charts(void **state)
                     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(attention_figures),
-        cmocka_unit_test(numbered_figures),
-        cmocka_unit_test(other_matrices),
-        cmocka_unit_test(charts),
-    };
-    return cmocka_run_group_tests(tests, make_rulers, free_rulers);
-}
+int main(void) { return run_registered_tests(make_rulers, free_rulers); }

@@ -2,7 +2,11 @@
  * asking for one position at a time.
  *
  * SPDX-License-Identifier: MIT */
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
+#include "tests/unit/model_helpers.h"
 
 #include <stdatomic.h>
 
@@ -39,24 +43,19 @@ typedef struct fixture {
 
 static void encode(fixture *f)
 {
-    const deberta_batch batch = {
-        .struct_size = sizeof batch, .ids = f->ids, .sequence_starts = f->starts, .sequences = ROWS, .mask = f->mask};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
-    assert_int_equal(deberta_encode(f->session, &batch, &outputs, NULL), DEBERTA_OK);
+    deberta_batch batch = batch_of(f->ids, f->starts, ROWS);
+    batch.mask = f->mask;
+    encode_batch(f->session, &batch);
 }
 
 static int set_up(void **state)
 {
     fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
-    assert_int_equal(deberta_model_open(&f->model,
-                                        "synthetic:v3-base,layers=2,hidden=64,heads=4,intermediate=96,vocab=661,"
-                                        "buckets=16,distance=64,lm=1",
-                                        NULL, NULL),
-                     DEBERTA_OK);
-    const deberta_session_options options = {
-        .struct_size = sizeof options, .threads = 2, .features = DEBERTA_KEEP_DECODER_INPUT};
-    assert_int_equal(deberta_session_create(&f->session, f->model, &options, NULL), DEBERTA_OK);
+    f->model = open_model("synthetic:v3-base,layers=2,hidden=64,heads=4,intermediate=96,vocab=661,"
+                          "buckets=16,distance=64,lm=1");
+    f->session =
+        open_session_with(f->model, (deberta_session_options){.threads = 2, .features = DEBERTA_KEEP_DECODER_INPUT});
     f->starts[1] = 23;
     f->starts[2] = TOKENS;
     f->rows[0] = (input_row){.first_column = 3, .tokens = 23, .sequence = 0};
@@ -85,11 +84,10 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    fixture *f = *state;
-    remove_folder(f->folder);
+    FREED_BY(free_memory) fixture *f = *state;
+    remove_folder(&f->folder);
     deberta_session_free(&f->session);
     deberta_model_free(&f->model);
-    free(f);
     return 0;
 }
 
@@ -104,39 +102,36 @@ static void write_logits_file(fixture *f, deberta_task task, size_t block_bytes)
     const export_tensor tensor = {"logits", DTYPE_F32, 3, {ROWS, COLUMNS, VOCABULARY}};
     export_file *file;
     deberta_error error;
-    assert_int_equal(export_safetensors(&file, f->path, &tensor, 1, NULL, 0, &error), DEBERTA_OK);
+    assert_ok(export_safetensors(&file, f->path, &tensor, 1, NULL, 0, &error));
     atomic_store(&reads, 0);
     if (encode_logits(f->session, f->model, task, &f->input, block_bytes, write_logits, file, &error) != DEBERTA_OK)
         fail_msg("%s", error.message);
-    assert_int_equal(export_finish(&file, &error), DEBERTA_OK);
+    assert_ok(export_finish(&file, &error));
 }
 
 /* The file against one call a token, and zeros where there is padding or a hole. */
 static void check_file(const fixture *f, deberta_task task)
 {
-    mapped_file map;
-    tensor_list list;
-    assert_int_equal(mapped_file_open(&map, f->path, NULL), DEBERTA_OK);
-    assert_int_equal(safetensors_list(&list, map.bytes, map.size_bytes, "out", NULL), DEBERTA_OK);
+    FREED_BY(mapped_file_close) mapped_file map;
+    FREED_BY(tensor_list_free) tensor_list list;
+    assert_ok(mapped_file_open(&map, f->path, NULL));
+    assert_ok(safetensors_list(&list, map.bytes, map.size_bytes, "out", NULL));
     for (size_t r = 0; r < ROWS; r++) {
         for (size_t column = 0; column < COLUMNS; column++) {
             float expected[VOCABULARY] = {0}, found[VOCABULARY];
             const input_row row = f->rows[r];
             const size_t position = f->starts[r] + column - row.first_column;
             if (column >= row.first_column && column - row.first_column < row.tokens && f->mask[position])
-                assert_int_equal(deberta_task_logits(f->session, task, &position, 1, expected, VOCABULARY, NULL),
-                                 DEBERTA_OK);
+                assert_ok(deberta_task_logits(f->session, task, &position, 1, expected, VOCABULARY, NULL));
             tensor_convert_f32(found, &list.items[0], map.bytes, (r * COLUMNS + column) * VOCABULARY, VOCABULARY);
             assert_memory_equal(found, expected, sizeof found);
         }
     }
-    tensor_list_free(&list);
-    mapped_file_close(&map);
 }
 
-static void the_table_is_walked_once_a_block(void **state)
+TEST(the_table_is_walked_once_a_block)
 {
-    fixture *f = *state;
+    fixture *f = *test_state;
     const size_t row_bytes = VOCABULARY * sizeof(float);
     const struct {
         size_t block_bytes, blocks;
@@ -146,7 +141,7 @@ static void the_table_is_walked_once_a_block(void **state)
     const deberta_task tasks[] = {DEBERTA_TASK_MLM, DEBERTA_TASK_MLM_EMD};
     const size_t walk = (VOCABULARY + DECODER_PANELS * PANEL - 1) / (DECODER_PANELS * PANEL);
     for (size_t t = 0; t < 2; t++) {
-        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        FOR_ROWS(c, cases) {
             write_logits_file(f, tasks[t], cases[c].block_bytes);
             assert_int_equal(atomic_load(&reads), cases[c].blocks * walk);
             check_file(f, tasks[t]);
@@ -155,9 +150,9 @@ static void the_table_is_walked_once_a_block(void **state)
 }
 
 /* What the memory limit counts grows with the text up to a block, then only by the list of positions. */
-static void a_block_bounds_the_memory(void **state)
+TEST(a_block_bounds_the_memory)
 {
-    const fixture *f = *state;
+    const fixture *f = *test_state;
     const size_t row_bytes = VOCABULARY * sizeof(float), place_bytes = 2 * sizeof(size_t);
     const deberta_task task = DEBERTA_TASK_MLM;
     assert_int_equal(encode_logits_bytes(f->model, task, 0, 10 * row_bytes), 0);
@@ -167,11 +162,4 @@ static void a_block_bounds_the_memory(void **state)
     assert_int_equal(encode_logits_bytes(f->model, DEBERTA_TASK_QA, 5, 1), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_is_walked_once_a_block),
-        cmocka_unit_test(a_block_bounds_the_memory),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+int main(void) { return run_registered_tests(set_up, tear_down); }

@@ -1,8 +1,6 @@
 /* The attention of a page: which grade a text gets, and what its bytes say about the values they stand for.
  * SPDX-License-Identifier: MIT */
-
 #include <math.h>
-#include <stdlib.h>
 
 #include "tests/unit/test.h"
 

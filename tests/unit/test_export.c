@@ -27,12 +27,11 @@ static size_t count_files(const char *folder)
 
 static void check_content(const char *path, const void *bytes, size_t count)
 {
-    mapped_file file;
+    FREED_BY(mapped_file_close) mapped_file file;
     deberta_error error;
     if (mapped_file_open(&file, path, &error) != DEBERTA_OK) fail_msg("%s", error.message);
     assert_int_equal(file.size_bytes, count);
     assert_memory_equal(file.bytes, bytes, count);
-    mapped_file_close(&file);
 }
 
 /* A call that must succeed; its last argument is &error of the test. */
@@ -68,8 +67,8 @@ TEST(test_round_trip)
     assert_null(file);
     assert_int_equal(count_files(folder), 1);
 
-    mapped_file map;
-    tensor_list list;
+    FREED_BY(mapped_file_close) mapped_file map;
+    FREED_BY(tensor_list_free) tensor_list list;
     OK(mapped_file_open(&map, path, &error));
     OK(safetensors_list(&list, map.bytes, map.size_bytes, "out", &error));
     assert_int_equal(list.count, 5);
@@ -94,9 +93,7 @@ TEST(test_round_trip)
         }
     }
     assert_int_equal(found, 3);
-    tensor_list_free(&list);
-    mapped_file_close(&map);
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 TEST(test_exact_bytes)
@@ -113,7 +110,7 @@ TEST(test_exact_bytes)
     deberta_error error;
     float one = 1;
     int64_t nine = 9;
-    buffer expected = {0};
+    FREED_BY(buffer_free) buffer expected = {0};
     assert_int_equal((sizeof header - 1) % 8, 0);
     put_safetensors(&expected, header, data, sizeof data);
     for (int round = 0; round < 2; round++) { /* the second replaces the first */
@@ -123,8 +120,7 @@ TEST(test_exact_bytes)
         OK(export_finish(&file, &error));
         check_content(path, expected.bytes, expected.count);
     }
-    buffer_free(&expected);
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 /* numpy's format: header and newline end at 128, whatever the numbers. */
@@ -170,7 +166,7 @@ TEST(test_wrong_calls)
     snprintf(path, sizeof path, "%s/out", folder);
     export_file *file;
     deberta_error error;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         deberta_status status = export_safetensors(&file, path, cases[i].tensors, cases[i].tensor_count, cases[i].notes,
                                                    cases[i].note_count, &error);
         if (status != DEBERTA_E_ARGUMENT || file) fail_msg("case %zu: %d '%s'", i, status, error.message);
@@ -185,7 +181,7 @@ TEST(test_wrong_calls)
     export_discard(&file);
     export_discard(&file);
     assert_int_equal(count_files(folder), 0);
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 TEST(test_targets)
@@ -246,7 +242,7 @@ TEST(test_targets)
     OK(export_finish(&file, &error));
     assert_int_equal(count_files(folder), 3);
     assert_int_equal(chdir("/"), 0);
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 /* What killed processes left is removed by the next writer in the folder, were it a thousand files of this number of a
@@ -284,7 +280,7 @@ TEST(test_leftovers)
     check_content(path, "first", 5);
     atomic_file_discard(&second);
     assert_int_equal(count_files(folder), 5);
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 /* A file that has its name closes nothing more: other files may have its numbers, and 0 is somebody's input. */
@@ -299,7 +295,7 @@ TEST(test_closes_only_what_it_opened)
     check_content(path, "text", 4);
     assert_int_not_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
     if (nothing != STDIN_FILENO) close(nothing);
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 /* Text through a stream: whole or not at all, too. */
@@ -343,7 +339,7 @@ TEST(test_stream)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     check_content(path, "new text", 8);
     assert_int_equal(count_files(folder), 2);
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 /* A disk that is full, played by a limit on the size of files. */
@@ -374,7 +370,7 @@ TEST(test_full_disk)
     assert_int_equal(count_files(folder), 0);
     /* the folder disappears before the end */
     OK(export_safetensors(&file, path, &small, 1, NULL, 0, &error));
-    remove_folder(folder);
+    remove_folder(&folder);
     check_refused(export_finish(&file, &error), &error, DEBERTA_E_SYSTEM, "writing failed");
     assert_null(file);
 }
@@ -382,5 +378,5 @@ TEST(test_full_disk)
 int main(void)
 {
     limit_memory();
-    return run_registered_tests();
+    return run_registered_tests(NULL, NULL);
 }

@@ -2,14 +2,13 @@
  * as the pixels of a PNG that was read back.
  *
  * SPDX-License-Identifier: MIT */
-
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/unit/test.h"
 
 #include "tests/unit/golden_trace.h"
+#include "tests/unit/io_helpers.h"
 #include "tests/unit/png_reader.h"
 #include "viz/attention_figure.h"
 #include "viz/draw_cairo.h"
@@ -32,7 +31,7 @@ static void assert_near(double got, double expected) { assert_true(fabs(got - ex
 TEST(rows_are_centred_over_finite_cells)
 {
     const float values[] = {1, 2, 3, 6, 5, -INFINITY, NAN, 7};
-    heatmap_cells cells = prepared(values, 2, 4, HEATMAP_SIGNED, true, 1);
+    FREED_BY(heatmap_cells_free) heatmap_cells cells = prepared(values, 2, 4, HEATMAP_SIGNED, true, 1);
     const double expected[] = {-2, -1, 0, 3, -1, NAN, NAN, 1};
     for (size_t i = 0; i < 8; i++) {
         if (isnan(expected[i]))
@@ -45,7 +44,6 @@ TEST(rows_are_centred_over_finite_cells)
     heatmap_cells_free(&cells);
     cells = prepared(values, 2, 4, HEATMAP_POSITIVE, true, 1); /* probabilities are never centred */
     assert_near(cells.values[0], 1);
-    heatmap_cells_free(&cells);
 }
 
 /* Rows that are equal but for the last bit of a float: dust, which must not become full colour. */
@@ -53,21 +51,20 @@ TEST(equal_rows_are_exactly_zero)
 {
     float values[7 * 3];
     for (size_t i = 0; i < 21; i++) values[i] = i % 2 ? 300.0f : nextafterf(300.0f, 301.0f);
-    heatmap_cells cells = prepared(values, 3, 7, HEATMAP_SIGNED, true, 1);
+    FREED_BY(heatmap_cells_free) heatmap_cells cells = prepared(values, 3, 7, HEATMAP_SIGNED, true, 1);
     for (size_t i = 0; i < 21; i++) assert_true(cells.values[i] == 0);
     const heatmap_cells *panels[] = {&cells};
     heatmap_scale scale;
     heatmap_choose(&scale, HEATMAP_SIGNED, &(heatmap_choice){0}, panels, 1);
     assert_near(scale.low, -1);
     assert_near(scale.high, 1);
-    heatmap_cells_free(&cells);
 }
 
 TEST(pooling_averages_and_keeps_the_rest)
 {
     float values[5 * 5];
     for (size_t i = 0; i < 25; i++) values[i] = (float)i;
-    heatmap_cells cells = prepared(values, 5, 5, HEATMAP_RANGE, false, 2);
+    FREED_BY(heatmap_cells_free) heatmap_cells cells = prepared(values, 5, 5, HEATMAP_RANGE, false, 2);
     assert_int_equal(cells.rows, 3);
     assert_int_equal(cells.columns, 3);
     assert_near(cells.values[0], (0 + 1 + 5 + 6) / 4.0);
@@ -78,39 +75,41 @@ TEST(pooling_averages_and_keeps_the_rest)
     cells = prepared(values, 5, 5, HEATMAP_RANGE, false, 2);
     assert_true(isnan(cells.values[1])); /* never averaged away */
     assert_false(isnan(cells.values[0]));
-    heatmap_cells_free(&cells);
 }
 
 static heatmap_scale scale_of(const float *values, size_t count, heatmap_kind kind, heatmap_choice choice)
 {
-    heatmap_cells cells = prepared(values, 1, count, kind, false, 1);
+    FREED_BY(heatmap_cells_free) heatmap_cells cells = prepared(values, 1, count, kind, false, 1);
     const heatmap_cells *panels[] = {&cells};
     heatmap_scale scale;
     heatmap_choose(&scale, kind, &choice, panels, 1);
-    heatmap_cells_free(&cells);
     return scale;
 }
 
 TEST(scales)
 {
-    const float values[] = {-3, 1, 2, NAN};
-    heatmap_scale scale = scale_of(values, 4, HEATMAP_SIGNED, (heatmap_choice){0});
-    assert_near(scale.low, -3);
-    assert_near(scale.high, 3);
-    scale = scale_of(values, 4, HEATMAP_RANGE, (heatmap_choice){0});
-    assert_near(scale.low, -3);
-    assert_near(scale.high, 2);
-    scale = scale_of(values + 1, 2, HEATMAP_POSITIVE, (heatmap_choice){0});
-    assert_near(scale.low, 0);
-    assert_near(scale.high, 2);
-    scale = scale_of(values, 4, HEATMAP_SIGNED, (heatmap_choice){.policy = HEATMAP_FIXED, .low = -1, .high = 1.5});
-    assert_near(scale.low, -1);
-    assert_near(scale.high, 1.5);
-    assert_int_equal(scale.below, 1);
-    assert_int_equal(scale.above, 1);
-    scale = scale_of(values, 4, HEATMAP_LOG, (heatmap_choice){0}); /* -3 cannot be shown */
-    assert_near(scale.low, 1);
-    assert_near(scale.high, 2);
+    static const float values[] = {-3, 1, 2, NAN};
+    static const struct {
+        const float *values;
+        size_t count;
+        heatmap_kind kind;
+        heatmap_choice choice;
+        double low, high;
+        size_t below, above;
+    } cases[] = {{values, 4, HEATMAP_SIGNED, {0}, -3, 3, 0, 0},
+                 {values, 4, HEATMAP_RANGE, {0}, -3, 2, 0, 0},
+                 {values + 1, 2, HEATMAP_POSITIVE, {0}, 0, 2, 0, 0},
+                 {values, 4, HEATMAP_SIGNED, {.policy = HEATMAP_FIXED, .low = -1, .high = 1.5}, -1, 1.5, 1, 1},
+                 {values, 4, HEATMAP_LOG, {0}, 1, 2, 0, 0}}; /* -3 cannot be shown */
+    heatmap_scale scale;
+    FOR_ROWS(i, cases) {
+        scale = scale_of(cases[i].values, cases[i].count, cases[i].kind, cases[i].choice);
+        assert_near(scale.low, cases[i].low);
+        assert_near(scale.high, cases[i].high);
+        if (cases[i].choice.policy != HEATMAP_FIXED) continue;
+        assert_int_equal(scale.below, cases[i].below);
+        assert_int_equal(scale.above, cases[i].above);
+    }
     scale = scale_of(values + 3, 1, HEATMAP_POSITIVE, (heatmap_choice){0}); /* nothing finite */
     assert_true(scale.low < scale.high);
     const float same[] = {5, 5, 5};
@@ -253,18 +252,10 @@ TEST(line_view_golden)
 /* How many texts of the figure are that one, which stands in quotes in a trace. */
 static size_t count_texts(const attention_figure *spec, const char *text)
 {
-    draw_list *list = NULL;
-    byte_buffer trace = {0};
-    figure_notes notes = {0};
-    deberta_error err = {0};
+    figure_notes notes;
     size_t count = 0;
-    draw_list_create(&list, draw_trace_ruler());
-    if (attention_layout(list, spec, &notes, &err) != DEBERTA_OK) fail_msg("%s", err.message);
-    draw_trace(list, &trace);
-    byte_buffer_append(&trace, "", 1);
-    for (const char *at = (const char *)trace.data; (at = strstr(at, text)); at++) count++;
-    byte_buffer_free(&trace);
-    draw_list_free(&list);
+    FREED_BY(free_memory) char *trace = golden_trace_of(attention_layout, spec, &notes, DEBERTA_OK);
+    for (const char *at = trace; (at = strstr(at, text)); at++) count++;
     return count;
 }
 
@@ -335,20 +326,6 @@ static void find_image(void *self, draw_rect rect, const uint8_t *rgb, size_t ro
     found->columns = columns;
 }
 
-static unsigned char *read_file(const char *path, size_t *size_bytes)
-{
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    fseek(file, 0, SEEK_END);
-    *size_bytes = (size_t)ftell(file);
-    rewind(file);
-    unsigned char *data = malloc(*size_bytes + 1);
-    assert_int_equal(fread(data, 1, *size_bytes, file), *size_bytes);
-    data[*size_bytes] = '\0';
-    fclose(file);
-    return data;
-}
-
 /* Level of the map that has this colour, or the number of levels. */
 static size_t level_of(const uint8_t *rgb, const draw_colour *table, size_t levels)
 {
@@ -378,22 +355,21 @@ static void check_pixels(heatmap_kind kind, double width_mm)
     char path[64];
     snprintf(path, sizeof path, "/tmp/deberta-test-heatmap-%ld.png", (long)getpid());
     const char *paths[] = {path};
-    assert_int_equal(figure_attention(&spec, paths, 1, NULL, NULL), DEBERTA_OK);
+    assert_ok(figure_attention(&spec, paths, 1, NULL, NULL));
 
-    draw_ruler ruler = {0};
-    draw_list *list = NULL;
+    FREED_BY(draw_cairo_ruler_free) draw_ruler ruler = {0};
+    FREED_BY(draw_list_free) draw_list *list = NULL;
     figure_notes notes = {0};
     found_image found = {.wanted_rows = QUERIES, .wanted_columns = KEYS};
     draw_cairo_ruler_create(&ruler, figure_defaults(&spec.style).font);
     draw_list_create(&list, ruler);
-    assert_int_equal(attention_layout(list, &spec, &notes, NULL), DEBERTA_OK);
+    assert_ok(attention_layout(list, &spec, &notes, NULL));
     draw_replay(list, &(draw_methods){.image = find_image}, &found);
     assert_int_equal(found.rows, QUERIES);
 
-    size_t size_bytes;
-    unsigned char *data = read_file(path, &size_bytes);
-    png_content png;
-    assert_int_equal(png_decode(data, size_bytes, &png, NULL), DEBERTA_OK);
+    FREED_BY(buffer_free) buffer file = read_whole(path);
+    FREED_BY(png_content_free) png_content png;
+    assert_ok(png_decode(file.bytes, file.count, &png, NULL));
     draw_colour table[PALETTE_LEVELS_MAX];
     size_t levels = palette_table(palette_find(kind == HEATMAP_SIGNED ? "polar" : "blues"), table);
     double scale = 0, means[QUERIES] = {0}, per_mm = png.dpi / 25.4;
@@ -416,10 +392,6 @@ static void check_pixels(heatmap_kind kind, double width_mm)
                 }
         }
     }
-    png_content_free(&png);
-    free(data);
-    draw_list_free(&list);
-    draw_cairo_ruler_free(&ruler);
     remove(path);
 }
 
@@ -434,14 +406,8 @@ TEST(every_cell_has_the_colour_of_its_value)
 
 static figure_notes layout_notes(const attention_figure *spec, deberta_status expected)
 {
-    draw_list *list = NULL;
-    figure_notes notes = {0};
-    deberta_error err = {0};
-    draw_list_create(&list, draw_trace_ruler());
-    deberta_status status = attention_layout(list, spec, &notes, &err);
-    if (status != expected) fail_msg("status %d, expected %d: %s", status, expected, err.message);
-    if (status != DEBERTA_OK) assert_true(strlen(err.message) > 10);
-    draw_list_free(&list);
+    figure_notes notes;
+    free(golden_trace_of(attention_layout, spec, &notes, expected));
     return notes;
 }
 
@@ -450,7 +416,7 @@ TEST(any_length_is_drawn)
     static const size_t lengths[] = {1, 2, 3, 17, 150, 512, 4096};
     for (size_t k = 0; k < 7; k++) {
         size_t n = lengths[k];
-        float *values = calloc(n, n * sizeof *values);
+        FREED_BY(free_memory) float *values = calloc(n, n * sizeof *values);
         assert_non_null(values);
         values[n * n - 1] = 1;
         const attention_panel panel = {values, n, "p", HEATMAP_POSITIVE};
@@ -459,7 +425,6 @@ TEST(any_length_is_drawn)
         figure_notes notes = layout_notes(&spec, DEBERTA_OK);
         assert_true(n < 4096 ? notes.pooled == 1 : notes.pooled == 5 || notes.pooled == 6);
         assert_true(notes.positions);
-        free(values);
     }
 }
 
@@ -467,7 +432,7 @@ TEST(any_length_is_drawn)
 TEST(wide_matrices_pool_columns_only)
 {
     enum { ROWS = 3, COLUMNS = 8000 };
-    float *values = calloc(ROWS * COLUMNS, sizeof *values);
+    FREED_BY(free_memory) float *values = calloc(ROWS * COLUMNS, sizeof *values);
     assert_non_null(values);
     const attention_panel panel = {values, COLUMNS, "strip", HEATMAP_SIGNED};
     const figure_label tokens[ROWS] = {{"a", false}, {"b", false}, {"c", false}};
@@ -481,11 +446,9 @@ TEST(wide_matrices_pool_columns_only)
     figure_notes notes = layout_notes(&spec, DEBERTA_OK);
     assert_false(notes.positions);
     assert_true(notes.pooled > 3 && notes.pooled_rows == 1);
-    byte_buffer text = {0};
+    FREED_BY(byte_buffer_free) byte_buffer text = {0};
     figure_cell_notes(&notes, &text);
     assert_non_null(memmem(text.data, text.size_bytes, "mean of 1 ", 10));
-    byte_buffer_free(&text);
-    free(values);
 }
 
 TEST(wrong_wishes_are_refused)

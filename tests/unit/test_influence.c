@@ -1,7 +1,6 @@
 /* Influence by finite differences: agrees with float64, counts what it should, refuses nonsense.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
 
 #include "tests/unit/test.h"
 
@@ -23,7 +22,7 @@ TEST(test_against_float64)
     for (size_t m = 0; m < 2; m++) {
         influence_report report;
         const influence_options options = options_for(models[m]);
-        assert_int_equal(influence_measure(&report, &options, NULL), DEBERTA_OK);
+        assert_ok(influence_measure(&report, &options, NULL));
         assert_true(report.checked);
         assert_int_equal(report.float64_values, 3 * 20);
         assert_true(report.float64_median < 1e-3);
@@ -37,7 +36,7 @@ TEST(test_bins)
 {
     influence_report report;
     const influence_options options = options_for(models[1]);
-    assert_int_equal(influence_measure(&report, &options, NULL), DEBERTA_OK);
+    assert_ok(influence_measure(&report, &options, NULL));
     assert_int_equal(report.layers, 3);
     for (size_t l = 0; l < report.layers; l++) {
         const influence_layer *layer = &report.layer[l];
@@ -69,7 +68,7 @@ TEST(test_sweep)
 {
     influence_report report;
     const influence_options options = options_for(models[0]);
-    assert_int_equal(influence_measure(&report, &options, NULL), DEBERTA_OK);
+    assert_ok(influence_measure(&report, &options, NULL));
     const double ratio = report.disagreement[0] / report.disagreement[1];
     assert_true(ratio > 2.5 && ratio < 8);
     for (size_t k = 0; k + 1 < INFLUENCE_STEPS; k++)

@@ -42,7 +42,7 @@ TEST(test_json)
     };
     char *folder = make_folder(), path[256];
     snprintf(path, sizeof path, "%s/in.json", folder);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         input_file input;
         deberta_error error;
         write_text(folder, "in.json", cases[i].text);
@@ -63,7 +63,7 @@ TEST(test_json)
         }
         input_file_free(&input);
     }
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 TEST(test_safetensors)
@@ -95,7 +95,7 @@ TEST(test_safetensors)
     uint8_t data[72];
     memcpy(data, wide, 48);
     memcpy(data + 48, narrow, 24);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         input_file input;
         deberta_error error;
         buffer file = {0};
@@ -114,7 +114,7 @@ TEST(test_safetensors)
         input_file_free(&input);
         input_file_free(&input);
     }
-    remove_folder(folder);
+    remove_folder(&folder);
 }
 
 TEST(test_paths)
@@ -131,5 +131,5 @@ TEST(test_paths)
 int main(void)
 {
     limit_memory();
-    return run_registered_tests();
+    return run_registered_tests(NULL, NULL);
 }

@@ -5,11 +5,10 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
+
+#include "tests/unit/model_helpers.h"
 
 #include "analysis/reference/reference.h"
 #include "analysis/reference/reference_math.h"
@@ -112,29 +111,21 @@ static void take_results(run_result *result, deberta_session *session, const deb
 {
     size_t places[TOKENS];
     result->logit_width = deberta_task_width(model, DEBERTA_TASK_MLM_EMD);
-    for (size_t t = 0; t < TOKENS; t++) {
-        places[t] = result->begin + t;
-        memcpy(result->hidden + t * result->width, outputs->hidden + places[t] * outputs->hidden_stride,
-               result->width * sizeof(float));
-    }
+    for (size_t t = 0; t < TOKENS; t++) places[t] = result->begin + t;
+    copy_rows(result->hidden, outputs, result->begin, TOKENS, result->width);
     if (result->logit_width)
-        assert_int_equal(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, places, TOKENS, result->logits,
-                                             result->logit_width, NULL),
-                         DEBERTA_OK);
+        assert_ok(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, places, TOKENS, result->logits,
+                                      result->logit_width, NULL));
 }
 
 static deberta_status run(const run_request *request, run_result *result, deberta_error *error)
 {
-    deberta_model *model = NULL;
-    deberta_session *session = NULL;
-    const deberta_model_options model_options = {.struct_size = sizeof model_options, .precision = request->precision};
-    assert_int_equal(deberta_model_open(&model, request->model, &model_options, error), DEBERTA_OK);
-    const deberta_session_options options = {.struct_size = sizeof options,
-                                             .isa = request->isa,
-                                             .max_tokens = TOKENS + 2 * SHORT,
-                                             .threads = request->threads,
-                                             .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_KEEP_DECODER_INPUT};
-    assert_int_equal(deberta_session_create(&session, model, &options, error), DEBERTA_OK);
+    OWN_MODEL *model = open_model_with(request->model, (deberta_model_options){.precision = request->precision});
+    OWN_SESSION *session = open_session_with(
+        model, (deberta_session_options){.isa = request->isa,
+                                         .max_tokens = TOKENS + 2 * SHORT,
+                                         .threads = request->threads,
+                                         .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_KEEP_DECODER_INPUT});
     const size_t before = request->in_company ? SHORT : 0;
     const size_t company[] = {0, SHORT, SHORT + TOKENS, TOKENS + 2 * SHORT}, alone[] = {0, TOKENS};
     int32_t ids[TOKENS + 2 * SHORT];
@@ -143,11 +134,8 @@ static deberta_status run(const run_request *request, run_result *result, debert
     make_ids(ids + before + TOKENS, SHORT);
     *result = (run_result){.width = deberta_model_describe(model)->hidden_size, .begin = before};
     const deberta_observer observer = {.struct_size = sizeof observer, .context = result, .on_hidden = keep_shown};
-    const deberta_batch batch = {.struct_size = sizeof batch,
-                                 .ids = ids,
-                                 .sequence_starts = request->in_company ? company : alone,
-                                 .sequences = request->in_company ? 3 : 1,
-                                 .observer = &observer};
+    deberta_batch batch = request->in_company ? batch_of(ids, company, 3) : batch_of(ids, alone, 1);
+    batch.observer = &observer;
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     deberta_interventions changes = {.row_bias = request->row_bias};
     if (request->plan) {
@@ -156,25 +144,21 @@ static deberta_status run(const run_request *request, run_result *result, debert
         request->plan->begin = before;
         if (request->plan->session) request->plan->session = session;
     }
-    if (request->plan || request->row_bias)
-        assert_int_equal(deberta_session_intervene(session, &changes, error), DEBERTA_OK);
+    if (request->plan || request->row_bias) assert_ok(deberta_session_intervene(session, &changes, error));
     const deberta_status status = deberta_encode(session, &batch, &outputs, error);
     if (status == DEBERTA_OK) take_results(result, session, model, &outputs);
-    deberta_session_free(&session);
-    deberta_model_free(&model);
     return status;
 }
 
 static void assert_same_bits(const run_request *a, const run_request *b)
 {
-    run_result *x = malloc(2 * sizeof *x);
+    FREED_BY(free_memory) run_result *x = malloc(2 * sizeof *x);
     assert_non_null(x);
-    assert_int_equal(run(a, &x[0], NULL), DEBERTA_OK);
-    assert_int_equal(run(b, &x[1], NULL), DEBERTA_OK);
+    assert_ok(run(a, &x[0], NULL));
+    assert_ok(run(b, &x[1], NULL));
     x[1].begin = x[0].begin;
     if (memcmp(&x[0], &x[1], sizeof *x) != 0)
         fail_msg("%s: other bits (seed %llu)", a->model, (unsigned long long)first_seed());
-    free(x);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- float64 */
@@ -202,7 +186,7 @@ static void assert_near(const char *what, const char *model, const float *found,
 
 static void compare_with_float64(const char *path, edit_plan *plan, const run_result *found)
 {
-    reference_model *reference = NULL;
+    FREED_BY(reference_free) reference_model *reference = NULL;
     int32_t narrow[TOKENS];
     int64_t ids[TOKENS];
     make_ids(narrow, TOKENS);
@@ -214,17 +198,15 @@ static void compare_with_float64(const char *path, edit_plan *plan, const run_re
     assert_non_null(hidden);
     assert_non_null(logits);
     exact_width = found->width;
-    assert_int_equal(reference_open(&reference, path, DEBERTA_REFERENCE_MICROSOFT, NULL), DEBERTA_OK);
-    assert_int_equal(reference_encode(reference, &input, hidden, NULL, NULL), DEBERTA_OK);
+    assert_ok(reference_open(&reference, path, DEBERTA_REFERENCE_MICROSOFT, NULL));
+    assert_ok(reference_encode(reference, &input, hidden, NULL, NULL));
     for (size_t layer = 0; layer <= LAYERS; layer++)
         assert_near("hidden states", path, found->shown[layer], hidden + layer * step, step);
     assert_near("H[L]", path, found->hidden, hidden + LAYERS * step, step);
     if (found->logit_width) {
-        assert_int_equal(reference_head_logits(reference, DEBERTA_TASK_MLM_EMD, &input, hidden, logits, NULL),
-                         DEBERTA_OK);
+        assert_ok(reference_head_logits(reference, DEBERTA_TASK_MLM_EMD, &input, hidden, logits, NULL));
         assert_near("logits after the decoder", path, found->logits, logits, TOKENS * found->logit_width);
     }
-    reference_free(&reference);
     free(hidden);
     free(logits);
 }
@@ -233,7 +215,7 @@ static void compare_with_float64(const char *path, edit_plan *plan, const run_re
 TEST(test_edits_equal_float64)
 {
     uint64_t random = first_seed();
-    run_result *found = malloc(sizeof *found);
+    FREED_BY(free_memory) run_result *found = malloc(sizeof *found);
     assert_non_null(found);
     for (size_t k = 0; k < CASES; k++) {
         edit_plan plan = draw_plan(&random);
@@ -242,11 +224,10 @@ TEST(test_edits_equal_float64)
                                      .isa = random_below(&random, 2) ? DEBERTA_ISA_AUTO : DEBERTA_ISA_SCALAR,
                                      .threads = 1 + random_below(&random, 2),
                                      .in_company = random_below(&random, 2)};
-        assert_int_equal(run(&request, found, NULL), DEBERTA_OK);
+        assert_ok(run(&request, found, NULL));
         for (size_t layer = 0; layer <= LAYERS; layer++) assert_int_equal(plan.seen[layer], 1);
         compare_with_float64(request.model, &plan, found);
     }
-    free(found);
 }
 
 /* ---------------------------------------------------------------------------------------------- what moves no bit */
@@ -268,7 +249,7 @@ TEST(test_threads_tiers_and_company)
 {
     static float bias[LAYERS * 4 * 2 * 512];
     uint64_t random = first_seed();
-    for (size_t k = 0; k < sizeof bias / sizeof *bias; k++) bias[k] = (float)(random_fraction(&random) - 0.5);
+    FOR_ROWS(k, bias) bias[k] = (float)(random_fraction(&random) - 0.5);
     for (size_t m = 0; m < MODELS; m++)
         for (int precision = 0; precision < DEBERTA_PRECISION_COUNT; precision++) {
             edit_plan plan = draw_plan(&random);
@@ -309,39 +290,29 @@ static deberta_status keep_terms(void *context, const deberta_attention_block *b
 
 static void observe_terms(const deberta_model *model, const float *row_bias, kept_terms *kept)
 {
-    deberta_session *session = NULL;
-    const deberta_session_options options = {
-        .struct_size = sizeof options, .max_tokens = TOKENS, .threads = 1, .features = DEBERTA_OBSERVE_ATTENTION};
-    assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
-    assert_int_equal(deberta_session_intervene(session, &(deberta_interventions){.row_bias = row_bias}, NULL),
-                     DEBERTA_OK);
+    OWN_SESSION *session = open_session_with(
+        model, (deberta_session_options){.max_tokens = TOKENS, .threads = 1, .features = DEBERTA_OBSERVE_ATTENTION});
+    assert_ok(deberta_session_intervene(session, &(deberta_interventions){.row_bias = row_bias}, NULL));
     int32_t ids[TOKENS];
     make_ids(ids, TOKENS);
     const deberta_observer observer = {
         .struct_size = sizeof observer, .context = kept, .wants_attention = wants_c2p, .on_attention = keep_terms};
-    const deberta_batch batch = {.struct_size = sizeof batch,
-                                 .ids = ids,
-                                 .sequence_starts = (const size_t[]){0, TOKENS},
-                                 .sequences = 1,
-                                 .observer = &observer};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
-    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
-    deberta_session_free(&session);
+    deberta_batch batch = batch_of(ids, (const size_t[]){0, TOKENS}, 1);
+    batch.observer = &observer;
+    encode_batch(session, &batch);
 }
 
 TEST(test_bias_is_added_to_c2p)
 {
     uint64_t random = first_seed();
-    kept_terms *kept = malloc(2 * sizeof *kept);
+    FREED_BY(free_memory) kept_terms *kept = malloc(2 * sizeof *kept);
     assert_non_null(kept);
     for (size_t m = 0; m < WITHOUT_POSITIONS; m++)
         for (int precision = 0; precision < DEBERTA_PRECISION_COUNT; precision++) {
-            deberta_model *model = NULL;
-            const deberta_model_options options = {.struct_size = sizeof options,
-                                                   .precision = (deberta_precision)precision};
-            assert_int_equal(deberta_model_open(&model, models[m], &options, NULL), DEBERTA_OK);
+            OWN_MODEL *model =
+                open_model_with(models[m], (deberta_model_options){.precision = (deberta_precision)precision});
             const deberta_model_info *info = deberta_model_describe(model);
-            float *bias = calloc(info->layers * info->heads, info->relative_rows * sizeof *bias);
+            FREED_BY(free_memory) float *bias = calloc(info->layers * info->heads, info->relative_rows * sizeof *bias);
             assert_non_null(bias);
             for (size_t k = 0; k < info->layers * info->heads * info->relative_rows; k++)
                 bias[k] = (float)(4 * random_fraction(&random) - 2);
@@ -356,10 +327,7 @@ TEST(test_bias_is_added_to_c2p)
                         fabsf(kept[0].logits[head][at] + own - kept[1].logits[head][at]) > 1e-5f)
                         fail_msg("%s, head %zu, distance %td", models[m], head, distance);
                 }
-            free(bias);
-            deberta_model_free(&model);
         }
-    free(kept);
 }
 
 /* x . w' + b, one output; w [H][h]. */
@@ -372,17 +340,16 @@ static double project(const double *x, const double *w, const double *b, size_t 
 TEST(test_positions_are_read_back)
 {
     for (size_t m = 0; m < WITHOUT_POSITIONS; m++) {
-        deberta_model *model = NULL;
-        reference_model *reference = NULL;
+        OWN_MODEL *model = open_model(models[m]);
+        FREED_BY(reference_free) reference_model *reference = NULL;
         layer_weights w;
-        assert_int_equal(deberta_model_open(&model, models[m], NULL, NULL), DEBERTA_OK);
-        assert_int_equal(reference_open(&reference, models[m], DEBERTA_REFERENCE_MICROSOFT, NULL), DEBERTA_OK);
-        assert_int_equal(layer_weights_read(reference, 1, &w, NULL), DEBERTA_OK);
+        assert_ok(reference_open(&reference, models[m], DEBERTA_REFERENCE_MICROSOFT, NULL));
+        assert_ok(layer_weights_read(reference, 1, &w, NULL));
         const deberta_model_info *info = deberta_model_describe(model);
         const size_t h = info->hidden_size, d = info->head_size, rows = info->relative_rows;
         float *keys = malloc(2 * rows * info->heads * d * sizeof *keys), *queries = keys + rows * info->heads * d;
         assert_non_null(keys);
-        assert_int_equal(deberta_model_read_positions(model, 1, keys, queries, NULL), DEBERTA_OK);
+        assert_ok(deberta_model_read_positions(model, 1, keys, queries, NULL));
         for (size_t row = 0; row < rows; row++)
             for (size_t column = 0; column < info->heads * d; column++) {
                 const size_t at = (column / d * rows + row) * d + column % d;
@@ -395,8 +362,6 @@ TEST(test_positions_are_read_back)
             }
         shelf_clear(&w.shelf);
         free(keys);
-        reference_free(&reference);
-        deberta_model_free(&model);
     }
 }
 
@@ -405,30 +370,25 @@ TEST(test_positions_are_read_back)
 TEST(test_wrong_use)
 {
     deberta_error error = {0};
-    deberta_model *model = NULL;
-    deberta_session *session = NULL;
+    OWN_MODEL *model = open_model(models[WITHOUT_POSITIONS]);
+    OWN_SESSION *session = NULL;
     float values[1];
     assert_int_equal(deberta_session_intervene(NULL, NULL, &error), DEBERTA_E_ARGUMENT);
-    assert_int_equal(deberta_model_open(&model, models[WITHOUT_POSITIONS], NULL, NULL), DEBERTA_OK);
-    assert_int_equal(deberta_session_create(&session, model, NULL, NULL), DEBERTA_OK);
-    assert_int_equal(deberta_session_intervene(session, &(deberta_interventions){.row_bias = values}, &error),
-                     DEBERTA_E_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "has no c2p"));
+    assert_ok(deberta_session_create(&session, model, NULL, NULL));
+    check_refused(deberta_session_intervene(session, &(deberta_interventions){.row_bias = values}, &error), &error,
+                  DEBERTA_E_UNSUPPORTED, "has no c2p");
     assert_int_equal(deberta_model_read_positions(model, 0, values, NULL, &error), DEBERTA_E_UNSUPPORTED);
     assert_int_equal(deberta_model_read_positions(model, LAYERS, NULL, NULL, &error), DEBERTA_E_ARGUMENT);
-    deberta_session_free(&session);
-    deberta_model_free(&model);
 }
 
 /* Its status is that of the encode; its own session refuses it. */
 TEST(test_an_edit_that_stops)
 {
     deberta_error error = {0};
-    run_result *found = malloc(sizeof *found);
+    FREED_BY(free_memory) run_result *found = malloc(sizeof *found);
     assert_non_null(found);
     edit_plan plan = {.factor = 1, .stop = 7, .session = (deberta_session *)&error}; /* replaced by the one that runs */
     const run_request request = {.model = models[WITH_DECODER], .plan = &plan, .threads = 2};
     assert_int_equal(run(&request, found, &error), 7);
     assert_string_equal(error.message, "the edit of hidden states 2 stopped the encode with status 7");
-    free(found);
 }

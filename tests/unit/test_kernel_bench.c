@@ -1,8 +1,4 @@
 /* Problem lines, the lists that ship, and a run of every operation. SPDX-License-Identifier: MIT */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "analysis/reference/sleef_math.h"
@@ -50,7 +46,7 @@ TEST(test_wrong_lines_are_refused)
         {"gemm rows=1000000 columns=1000000", "more than 1 GiB"},
         {"position_bias distance=near", "distance='near'"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         problem_line p;
         deberta_error err = {0};
         assert_int_equal(problem_line_parse(&p, cases[i][0], "file:7", &err), DEBERTA_E_FORMAT);
@@ -63,7 +59,7 @@ TEST(test_files_skip_comments_and_name_the_line)
     char text[] = "# head\n\n  layernorm columns=8\npack rows=3 # tail\n";
     FILE *file = fmemopen(text, strlen(text), "r");
     problem_lines list = {0};
-    assert_int_equal(problem_lines_read(&list, file, "f", NULL), DEBERTA_OK);
+    assert_ok(problem_lines_read(&list, file, "f", NULL));
     fclose(file);
     assert_int_equal(list.count, 2);
     assert_string_equal(list.lines[1].text, "pack rows=3");
@@ -141,7 +137,7 @@ TEST(test_lists_that_ship)
                                         "bench/shapes/edges.txt"};
     const deberta_isa isa = deberta_isa_best();
     const kernel_bench_options options = {.isas = &isa, .isa_count = 1, .samples = 1, .min_seconds = 1e-6};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    FOR_ROWS(i, paths) {
         problem_lines list = {0};
         kernel_measurements found;
         deberta_error err = {0};

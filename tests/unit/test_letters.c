@@ -4,8 +4,6 @@
 #include "tests/unit/test.h"
 
 #include <locale.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/base/letters.h"
 #include "core/base/text.h"
@@ -17,12 +15,12 @@ static uint64_t fnv(uint64_t hash, const char *text, size_t bytes)
     return hash;
 }
 
-/* The hash is what tools/make_letter_tables.py prints of Python's str.lower. No locale, and none that a program has
- * chosen, changes it. */
+/* The hash is what tools/making/make_letter_tables.py prints of Python's str.lower. No locale, and none that a program
+ * has chosen, changes it. */
 TEST(test_lower_case_of_all_characters)
 {
     static const char *const locales[] = {"C", "C.UTF-8", "tr_TR.UTF-8"}; /* as far as the system has them */
-    for (size_t k = 0; k < sizeof locales / sizeof *locales; k++) {
+    FOR_ROWS(k, locales) {
         setlocale(LC_ALL, locales[k]);
         setenv("LOCPATH", "/nowhere", 1);
         traced_text out = {0};
@@ -31,7 +29,7 @@ TEST(test_lower_case_of_all_characters)
             if (c >= 0xD800 && c < 0xE000) continue;
             char text[UTF8_MAX_BYTES];
             const size_t bytes = utf8_encode(text, c);
-            assert_int_equal(lower_case_run(&out, text, bytes, NULL), DEBERTA_OK);
+            assert_ok(lower_case_run(&out, text, bytes, NULL));
             if (out.bytes != bytes || memcmp(out.text, text, bytes) != 0) hash = fnv(hash, out.text, out.bytes);
         }
         traced_text_free(&out);
@@ -70,7 +68,7 @@ TEST(test_words_without_white_space)
         {" ", "\u5929", false}, /* white space decides for itself */
         {"\u5929", " a", false},
     };
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    FOR_ROWS(k, cases) {
         char text[64];
         const size_t at = strlen(cases[k].before), bytes = at + strlen(cases[k].token);
         snprintf(text, sizeof text, "%s%s", cases[k].before, cases[k].token);

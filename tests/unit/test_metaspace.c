@@ -24,10 +24,10 @@ static uint64_t add_composed(uint64_t hash, nfc_run *run, traced_text *out, cons
     size_t bytes = 0;
     out->bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        assert_int_equal(nfc_put(run, out, characters[i], bytes, NULL), DEBERTA_OK);
+        assert_ok(nfc_put(run, out, characters[i], bytes, NULL));
         bytes += utf8_encode(text + bytes, characters[i]);
     }
-    assert_int_equal(nfc_end(run, out, NULL), DEBERTA_OK);
+    assert_ok(nfc_end(run, out, NULL));
     traced_text_end(out, bytes);
     for (size_t i = 0; i < out->bytes; i++) assert_true(out->origin[i] <= out->origin[i + 1]);
     if (out->bytes == bytes && memcmp(out->text, text, bytes) == 0) return hash;
@@ -38,16 +38,15 @@ static uint64_t add_composed(uint64_t hash, nfc_run *run, traced_text *out, cons
 TEST(test_room_for_the_end)
 {
     for (size_t bytes = 0; bytes < 5000; bytes = bytes * 3 / 2 + 1) {
-        traced_text out = {0};
+        FREED_BY(traced_text_free) traced_text out = {0};
         for (size_t more = bytes; more < 4 * bytes + 40; more += bytes / 2 + 17) {
-            assert_int_equal(traced_text_reserve(&out, more, NULL), DEBERTA_OK);
+            assert_ok(traced_text_reserve(&out, more, NULL));
             assert_true(out.text_capacity >= more && out.origin_capacity > more);
         }
-        traced_text_free(&out);
     }
 }
 
-/* The hashes are what tools/make_unicode_tables.py prints of the library tokenizers. */
+/* The hashes are what tools/making/make_unicode_tables.py prints of the library tokenizers. */
 TEST(test_all_characters)
 {
     nfc_run run = {0}, compatible = {.compatible = true};
@@ -89,54 +88,46 @@ TEST(test_spans)
         {"q \u1112\u1161\u11ab ", "\ud55c", {2, 11}}, /* and white space at the end nobody's */
         {"\u0915\u0916 \n", "\u0915\u0916", {0, 6}},  /* unknown neighbours are one token */
     };
-    deberta_tokenizer *t = open_golden("metaspace");
-    token_list list = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    OWN_TOKENIZER *t = open_golden("metaspace");
+    FREED_BY(token_list_free) token_list list = {0};
+    FOR_ROWS(i, cases) {
         size_t at = 1;
-        assert_int_equal(tokenizer_encode(t, cases[i].text, strlen(cases[i].text), NULL, 0, NULL, &list, NULL),
-                         DEBERTA_OK);
+        assert_ok(tokenizer_encode(t, cases[i].text, strlen(cases[i].text), NULL, 0, NULL, &list, NULL));
         while (at < list.count && strcmp(token_list_text(&list, at, NULL), cases[i].token) != 0) at++;
         if (at == list.count) fail_msg("'%s' gives no token '%s'", cases[i].text, cases[i].token);
         assert_int_equal(list.byte_spans[at].begin, cases[i].span.begin);
         assert_int_equal(list.byte_spans[at].end, cases[i].span.end);
     }
-    token_list_free(&list);
-    deberta_tokenizer_free(&t);
 }
 
 TEST(test_decoding)
 {
     static const char *const texts[] = {"the model", "the [MASK] the", "a fine plain word http"};
-    deberta_tokenizer *t = open_golden("metaspace");
-    token_list list = {0};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    OWN_TOKENIZER *t = open_golden("metaspace");
+    FREED_BY(token_list_free) token_list list = {0};
+    FOR_ROWS(i, texts) {
         char *text;
-        assert_int_equal(tokenizer_encode(t, texts[i], strlen(texts[i]), NULL, 0, NULL, &list, NULL), DEBERTA_OK);
-        assert_int_equal(deberta_detokenize(&text, NULL, t, list.ids, list.count, NULL), DEBERTA_OK);
+        assert_ok(tokenizer_encode(t, texts[i], strlen(texts[i]), NULL, 0, NULL, &list, NULL));
+        assert_ok(deberta_detokenize(&text, NULL, t, list.ids, list.count, NULL));
         assert_string_equal(text, texts[i]);
         free(text);
     }
     assert_string_equal(deberta_tokenizer_kind_name(t), "Metaspace unigram");
-    token_list_free(&list);
-    deberta_tokenizer_free(&t);
 }
 
 /* Nothing that a text spells out is a special token then. */
 TEST(test_literal_specials)
 {
     static const char text[] = "[CLS] [MASK] plain";
-    deberta_tokenizer *t = open_golden("metaspace");
-    token_list list = {0};
-    assert_int_equal(
-        tokenizer_encode(t, text, strlen(text), NULL, 0, &(tokenizer_options){.literal_specials = true}, &list, NULL),
-        DEBERTA_OK);
+    OWN_TOKENIZER *t = open_golden("metaspace");
+    FREED_BY(token_list_free) token_list list = {0};
+    assert_ok(
+        tokenizer_encode(t, text, strlen(text), NULL, 0, &(tokenizer_options){.literal_specials = true}, &list, NULL));
     for (size_t i = 1; i + 1 < list.count; i++) {
         assert_int_equal(list.roles[i], TOKEN_TEXT);
         assert_false(list.ids[i] != deberta_tokenizer_special_id(t, DEBERTA_SPECIAL_UNK) &&
                      deberta_tokenizer_is_special(t, list.ids[i]));
     }
-    token_list_free(&list);
-    deberta_tokenizer_free(&t);
 }
 
 /* ------------------------------------------------------------------------------------- other and damaged files */
@@ -244,26 +235,23 @@ static const struct {
 
 TEST(test_changed_files)
 {
-    char *folder = make_folder();
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    FREED_BY(remove_folder) char *folder = make_folder();
+    FOR_ROWS(i, changes) {
         deberta_error error = {0};
-        deberta_tokenizer *t = open_changed(folder, changes[i].key, changes[i].value, &error);
+        OWN_TOKENIZER *t = open_changed(folder, changes[i].key, changes[i].value, &error);
         if (changes[i].refusal && (t || !strstr(error.message, changes[i].refusal)))
             fail_msg("change %zu: '%s' is not in: %s", i, changes[i].refusal, error.message);
         if (!changes[i].refusal && !t) fail_msg("change %zu: %s", i, error.message);
         if (!t) continue;
-        token_list list = {0};
+        FREED_BY(token_list_free) token_list list = {0};
         size_t dropped;
-        assert_int_equal(tokenizer_encode(t, "", 0, "", 0, NULL, &list, NULL), DEBERTA_OK);
+        assert_ok(tokenizer_encode(t, "", 0, "", 0, NULL, &list, NULL));
         assert_int_equal(list.count, 2 + changes[i].separators);
         assert_int_equal(token_list_truncate(&list, list.count - 1, false, &dropped, &error), DEBERTA_E_ARGUMENT);
-        assert_int_equal(tokenizer_encode(t, "a b c", 5, "d e f", 5, NULL, &list, NULL), DEBERTA_OK);
-        assert_int_equal(token_list_truncate(&list, 4 + changes[i].separators, false, &dropped, &error), DEBERTA_OK);
+        assert_ok(tokenizer_encode(t, "a b c", 5, "d e f", 5, NULL, &list, NULL));
+        assert_ok(token_list_truncate(&list, 4 + changes[i].separators, false, &dropped, &error));
         assert_int_equal(list.count, 4 + changes[i].separators);
-        token_list_free(&list);
-        deberta_tokenizer_free(&t);
     }
-    remove_folder(folder);
 }
 
 /* Read or refused, whatever is damaged; what is read tokenizes. */
@@ -286,19 +274,18 @@ TEST(test_damaged_files)
         }
         write_file(folder, "tokenizer.json", damaged, kept);
         free(damaged);
-        deberta_tokenizer *t = NULL;
+        OWN_TOKENIZER *t = NULL;
         deberta_error error = {0};
         if (deberta_tokenizer_open(&t, folder, &error) == DEBERTA_OK) {
             token_list list = {0};
             opened++;
-            assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, text, 9, NULL, &list, NULL), DEBERTA_OK);
+            assert_ok(tokenizer_encode(t, text, sizeof text - 1, text, 9, NULL, &list, NULL));
             token_list_free(&list);
         } else {
             assert_true(error.message[0]);
         }
-        deberta_tokenizer_free(&t);
     }
     if (opened < 20 || opened > 380) fail_msg("%zu of 400 were read", opened);
-    remove_folder(folder);
+    remove_folder(&folder);
     free(json);
 }

@@ -1,9 +1,6 @@
 /* Packed matrices: every weight at its place, and products that come out as defined whatever way they are cut.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "core/dispatch.h"
@@ -44,9 +41,9 @@ static float value(size_t i) { return (float)((i * 2654435761u >> 7) % 2001) / 1
 static void set_up(fixture *f, size_t outputs, size_t depth)
 {
     *f = (fixture){0};
-    assert_int_equal(kernels_select(&f->kernels, DEBERTA_ISA_SCALAR, NULL), DEBERTA_OK);
+    assert_ok(kernels_select(&f->kernels, DEBERTA_ISA_SCALAR, NULL));
     packed_matrix_carve(&f->matrix, &f->memory, outputs, depth);
-    assert_int_equal(arena_allocate(&f->memory, "matrix", 0, NULL), DEBERTA_OK);
+    assert_ok(arena_allocate(&f->memory, "matrix", 0, NULL));
     packed_matrix_carve(&f->matrix, &f->memory, outputs, depth);
     size_t panels = f->matrix.panel_count;
     f->weights = calloc(panels * PANEL * depth, sizeof *f->weights);
@@ -102,15 +99,14 @@ TEST(cutting_changes_no_bit)
     linear_run(&f.kernels, &product);
     product.c = other;
     for (size_t threads = 1; threads <= 5; threads++) {
-        executor *by = NULL;
-        assert_int_equal(executor_create(&by, threads, false, NULL, NULL), DEBERTA_OK);
+        FREED_BY(executor_free) executor *by = NULL;
+        assert_ok(executor_create(&by, threads, false, NULL, NULL));
         for (size_t rows = 1; rows <= ROWS; rows += 133) {
             memset(other, 0xff, ROWS * STRIDE * sizeof *other);
             product.rows = rows;
             linear_run_parallel(&f.kernels, by, &product, 1);
             assert_memory_equal(whole, other, rows * STRIDE * sizeof *other);
         }
-        executor_free(&by);
     }
 
     /* Groups of 2 panels, each to its own [ROWS][32]. */

@@ -1,7 +1,6 @@
 /* Palettes: known colours, luminance that only grows, and signs that stay apart in greyscale.
  *
  * SPDX-License-Identifier: MIT */
-
 #include <math.h>
 
 #include "tests/unit/test.h"
@@ -37,7 +36,7 @@ TEST(known_colours)
 TEST(sequential_maps_go_one_way)
 {
     static const char *const names[] = {"viridis", "cividis", "magma", "blues", "greys"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    FOR_ROWS(k, names) {
         draw_colour table[PALETTE_LEVELS_MAX];
         const palette *map = palette_find(names[k]);
         size_t levels = palette_table(map, table);

@@ -1,22 +1,17 @@
 /* Executors: every task once, nobody waits for a thread without a task, callers who share one take turns. Of the thread
  * pool also: sleepers wake, signals stay with the application. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
+
 #include <dirent.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "core/base/thread_pool.h"
 
@@ -44,6 +39,38 @@ static deberta_status create_of_build(executor **made, size_t threads, bool pin,
 /* What the tests at hand are about. */
 static deberta_status (*create)(executor **made, size_t threads, bool pin, deberta_error *err);
 
+typedef struct kind_of_executor {
+    const char *name;
+    deberta_status (*create)(executor **made, size_t threads, bool pin, deberta_error *err);
+} kind_of_executor;
+
+static kind_of_executor kinds[] = {
+    {"pool", create_pool}, {"pool without futexes", create_condition_pool}, {"executor of the build", create_of_build}};
+
+static int use_kind(void **state)
+{
+    create = ((const kind_of_executor *)*state)->create;
+    return 0;
+}
+
+static void register_of_kinds(const char *name, CMUnitTestFunction test, size_t count)
+{
+    static char names[MOST_TESTS][96];
+    for (size_t k = 0; k < count; k++) {
+        char *whole = names[registered_count];
+        snprintf(whole, sizeof *names, "%s: %s", kinds[k].name, name);
+        register_test((struct CMUnitTest){whole, test, use_kind, NULL, &kinds[k]});
+    }
+}
+
+/* A test that runs once for each of the first `count` kinds. */
+#define TEST_OF_KINDS(name, count)                                                                                     \
+    static void name(void **test_state);                                                                               \
+    __attribute__((constructor)) static void register_##name(void) { register_of_kinds(#name, name, count); }          \
+    static void name(__attribute__((unused)) void **test_state)
+#define TEST_OF_EXECUTORS(name) TEST_OF_KINDS(name, 3)
+#define TEST_OF_POOLS(name)     TEST_OF_KINDS(name, 2)
+
 static executor *make(size_t threads)
 {
     executor *made = NULL;
@@ -52,8 +79,8 @@ static executor *make(size_t threads)
     return made;
 }
 
-/* Plain, not atomic, memory: ThreadSanitizer (tools/run_tests.py --stage threads) checks that parallel_for orders these
- * accesses. */
+/* Plain, not atomic, memory: ThreadSanitizer (tools/gates/run_tests.py --stage threads) checks that parallel_for orders
+ * these accesses. */
 typedef struct tally {
     int runs[MAX_TASKS];
     size_t worker_of[MAX_TASKS];
@@ -67,14 +94,13 @@ static void count_run(void *context, size_t task, size_t worker)
     t->worker_of[task] = worker;
 }
 
-static void test_every_task_runs_once(void **state)
+TEST_OF_EXECUTORS(every_task_runs_once)
 {
-    (void)state;
     const size_t sizes[] = {0, 1, 2, 3, 4, 5, 17, MAX_TASKS};
     for (size_t threads = 1; threads <= MAX_THREADS; threads++) {
-        executor *pool = make(threads);
+        FREED_BY(executor_free) executor *pool = make(threads);
         assert_int_equal(pool->threads, threads);
-        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        FOR_ROWS(s, sizes) {
             tally t = {0};
             parallel_for(pool, sizes[s], count_run, &t);
             for (size_t i = 0; i < MAX_TASKS; i++) {
@@ -84,16 +110,14 @@ static void test_every_task_runs_once(void **state)
         }
         executor_free(&pool);
         assert_null(pool);
-        executor_free(&pool);
     }
 }
 
 /* Loops follow each other at once, so that workers are caught in every state between two loops. */
-static void test_many_short_loops(void **state)
+TEST_OF_EXECUTORS(many_short_loops)
 {
-    (void)state;
     for (size_t threads = 2; threads <= 4; threads++) {
-        executor *pool = make(threads);
+        FREED_BY(executor_free) executor *pool = make(threads);
         tally t = {0};
         int expected[MAX_TASKS] = {0};
         for (size_t loop = 0; loop < 20000; loop++) {
@@ -101,22 +125,19 @@ static void test_many_short_loops(void **state)
             parallel_for(pool, tasks, count_run, &t);
             for (size_t i = 0; i < tasks; i++) assert_int_equal(t.runs[i], ++expected[i]);
         }
-        executor_free(&pool);
     }
 }
 
 /* Pauses longer than the spin: workers must be woken from sleep, and so must a caller that waits for a slow task. */
-static void test_sleepers_wake(void **state)
+TEST_OF_EXECUTORS(sleepers_wake)
 {
-    (void)state;
-    executor *pool = make(3);
+    FREED_BY(executor_free) executor *pool = make(3);
     tally t = {0};
     for (int loop = 0; loop < 200; loop++) {
         parallel_for(pool, 6, count_run, &t);
         usleep(loop % 4 * 100);
     }
     for (size_t i = 0; i < 6; i++) assert_int_equal(t.runs[i], 200);
-    executor_free(&pool);
 }
 
 /* Threads of this process, but for the one that asks, that run or could: state R in /proc. */
@@ -150,10 +171,9 @@ static bool all_workers_sleep(void)
 }
 
 /* Spinning has an end, also when nobody says that the hurry is over. */
-static void test_waiting_ends_in_sleep(void **state)
+TEST_OF_POOLS(waiting_ends_in_sleep)
 {
-    (void)state;
-    executor *pool = make(2);
+    FREED_BY(executor_free) executor *pool = make(2);
     tally t = {0};
     for (int attempt = 0; attempt < 5; attempt++) {
         executor_begin(pool);
@@ -163,17 +183,15 @@ static void test_waiting_ends_in_sleep(void **state)
         if (attempt % 2 == 0) executor_end(pool);
     }
     for (size_t i = 0; i < 6; i++) assert_int_equal(t.runs[i], 250);
-    executor_free(&pool);
 }
 
 /* The end of the hurry is the end of spinning: a worker that would have spun for an hour sleeps. */
-static void test_spinning_ends_with_the_hurry(void **state)
+TEST_OF_POOLS(spinning_ends_with_the_hurry)
 {
-    (void)state;
-    executor *pool = NULL;
+    FREED_BY(executor_free) executor *pool = NULL;
     const thread_waiting patient = {.on_condition = create == create_condition_pool,
                                     .hurried_spin_nanoseconds = 3600000000000};
-    assert_int_equal(thread_pool_create_waiting(&pool, 2, false, &machine, patient, NULL), DEBERTA_OK);
+    assert_ok(thread_pool_create_waiting(&pool, 2, false, &machine, patient, NULL));
     tally t = {0};
     for (int attempt = 0; attempt < 5; attempt++) {
         executor_begin(pool);
@@ -181,7 +199,6 @@ static void test_spinning_ends_with_the_hurry(void **state)
         executor_end(pool);
         assert_true(all_workers_sleep());
     }
-    executor_free(&pool);
 }
 
 typedef struct meeting {
@@ -204,17 +221,15 @@ static void meet(void *context, size_t task, size_t worker)
     wait_for_count(m, &m->arrived, m->expected);
 }
 
-static void test_all_threads_take_part(void **state)
+TEST_OF_EXECUTORS(all_threads_take_part)
 {
-    (void)state;
     for (size_t threads = 2; threads <= MAX_THREADS; threads++) {
-        executor *pool = make(threads);
+        FREED_BY(executor_free) executor *pool = make(threads);
         for (int loop = 0; loop < 20; loop++) {
             meeting m = {.expected = threads};
             parallel_for(pool, threads, meet, &m);
             assert_false(m.timed_out);
         }
-        executor_free(&pool);
     }
 }
 
@@ -227,15 +242,13 @@ static void hold_task_0(void *context, size_t task, size_t worker)
     atomic_fetch_add(&m->finished, 1);
 }
 
-static void test_a_delayed_thread_holds_up_one_task_only(void **state)
+TEST_OF_EXECUTORS(a_delayed_thread_holds_up_one_task_only)
 {
-    (void)state;
-    executor *pool = make(3);
+    FREED_BY(executor_free) executor *pool = make(3);
     meeting m = {.expected = 63};
     parallel_for(pool, 64, hold_task_0, &m);
     assert_false(m.timed_out);
     assert_int_equal(m.finished, 64);
-    executor_free(&pool);
 }
 
 typedef struct settings {
@@ -265,12 +278,11 @@ static bool same_signals(const sigset_t *a, const sigset_t *b)
     return true;
 }
 
-static void test_workers_have_names_and_block_signals_but_not_faults(void **state)
+TEST_OF_POOLS(workers_have_names_and_block_signals_but_not_faults)
 {
-    (void)state;
     sigset_t before, after;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
-    executor *pool = make(2);
+    FREED_BY(executor_free) executor *pool = make(2);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     assert_true(same_signals(&before, &after));
     settings s = {.all.expected = 2};
@@ -281,39 +293,34 @@ static void test_workers_have_names_and_block_signals_but_not_faults(void **stat
     assert_int_equal(sigismember(&s.signals[1], SIGSEGV), 0);
     assert_true(same_signals(&s.signals[0], &before));
     assert_string_equal(s.names[1], "worker-1");
-    executor_free(&pool);
 }
 
-static void test_pinned_workers_have_one_processor_each(void **state)
+TEST_OF_POOLS(pinned_workers_have_one_processor_each)
 {
-    (void)state;
     cpu_set_t mine;
     sched_getaffinity(0, sizeof mine, &mine);
     if (CPU_COUNT(&mine) < 2) skip();
-    executor *pool = NULL;
-    assert_int_equal(create(&pool, 2, true, NULL), DEBERTA_OK);
+    FREED_BY(executor_free) executor *pool = NULL;
+    assert_ok(create(&pool, 2, true, NULL));
     settings s = {.all.expected = 2};
     parallel_for(pool, 2, record_settings, &s);
     assert_int_equal(CPU_COUNT(&s.processors[1]), 1);
     assert_true(CPU_EQUAL(&s.processors[0], &mine));
     executor_free(&pool);
 
-    assert_int_equal(create(&pool, (size_t)CPU_COUNT(&mine) + 2, true, NULL), DEBERTA_OK);
-    executor_free(&pool);
+    assert_ok(create(&pool, (size_t)CPU_COUNT(&mine) + 2, true, NULL));
 }
 
 /* They begin on processors of their own, but must not stay bound. */
-static void test_unbound_workers_may_go_where_the_caller_may(void **state)
+TEST_OF_POOLS(unbound_workers_may_go_where_the_caller_may)
 {
-    (void)state;
     cpu_set_t mine;
     sched_getaffinity(0, sizeof mine, &mine);
     for (size_t threads = 2; threads <= MAX_THREADS; threads++) {
-        executor *pool = make(threads);
+        FREED_BY(executor_free) executor *pool = make(threads);
         settings s = {.all.expected = threads};
         parallel_for(pool, threads, record_settings, &s);
         for (size_t w = 0; w < threads; w++) assert_true(s.seen[w] && CPU_EQUAL(&s.processors[w], &mine));
-        executor_free(&pool);
     }
 }
 
@@ -324,22 +331,18 @@ static void note_thread(void *context, size_t task, size_t worker)
     ran[task] = pthread_self();
 }
 
-static void test_lone_tasks_and_lone_threads_stay_on_the_caller(void **state)
+TEST_OF_EXECUTORS(lone_tasks_and_lone_threads_stay_on_the_caller)
 {
-    (void)state;
     pthread_t ran[8];
-    executor *one = make(1), *three = make(3);
+    FREED_BY(executor_free) executor *one = make(1), *three = make(3);
     parallel_for(one, 8, note_thread, ran);
     for (size_t i = 0; i < 8; i++) assert_true(pthread_equal(ran[i], pthread_self()));
     parallel_for(three, 1, note_thread, ran);
     assert_true(pthread_equal(ran[0], pthread_self()));
-    executor_free(&one);
-    executor_free(&three);
 }
 
-static void test_impossible_pools_are_refused(void **state)
+TEST_OF_EXECUTORS(impossible_pools_are_refused)
 {
-    (void)state;
     executor *pool = NULL;
     deberta_error err = {0};
     assert_int_equal(create(&pool, 0, false, &err), DEBERTA_E_ARGUMENT);
@@ -353,16 +356,14 @@ static void test_impossible_pools_are_refused(void **state)
 static void *drive_a_pool(void *unused)
 {
     (void)unused;
-    executor *pool = make(2);
+    FREED_BY(executor_free) executor *pool = make(2);
     tally t = {0};
     for (int loop = 0; loop < 2000; loop++) parallel_for(pool, 5, count_run, &t);
-    executor_free(&pool);
     return t.runs[4] == 2000 ? NULL : (void *)1;
 }
 
-static void test_two_pools_at_once(void **state)
+TEST_OF_EXECUTORS(two_pools_at_once)
 {
-    (void)state;
     pthread_t other;
     void *bad = (void *)1;
     assert_int_equal(pthread_create(&other, NULL, drive_a_pool, NULL), 0);
@@ -401,9 +402,8 @@ static void *take_turns(void *argument)
 
 /* Plain counters again: the order between two callers is ThreadSanitizer's to check, that none is inside with another
  * ours. */
-static void test_callers_who_share_take_turns(void **state)
+TEST_OF_EXECUTORS(callers_who_share_take_turns)
 {
-    (void)state;
     sharing s = {.shared = make(3)};
     sharer callers[4];
     pthread_t threads[4];
@@ -428,9 +428,8 @@ static void *ask_again(void *argument)
     return NULL;
 }
 
-static void test_the_next_turn_is_of_who_waited(void **state)
+TEST_OF_EXECUTORS(the_next_turn_is_of_who_waited)
 {
-    (void)state;
     sharing s = {.shared = make(1)};
     sharer other = {.with = &s};
     pthread_t thread;
@@ -452,9 +451,8 @@ static void test_the_next_turn_is_of_who_waited(void **state)
     executor_free(&s.shared);
 }
 
-static void test_the_environment_sets_the_default(void **state)
+TEST(the_environment_sets_the_default)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t threads; /* 0: as without it */
@@ -465,99 +463,23 @@ static void test_the_environment_sets_the_default(void **state)
                  {"3 ,2", 3}, {" 2 ", 2},  {"3 x", 0}};
     const topology_info six = {.usable_cores = 6};
     const char *had = getenv("OMP_NUM_THREADS");
-    char *kept = had ? strdup(had) : NULL;
+    FREED_BY(free_memory) char *kept = had ? strdup(had) : NULL;
     unsetenv("OMP_NUM_THREADS");
     assert_int_equal(executor_default_threads(&six), 6);
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    FOR_ROWS(k, cases) {
         setenv("OMP_NUM_THREADS", cases[k].text, 1);
         const size_t expected = cases[k].threads ? cases[k].threads : 6;
         assert_int_equal(executor_default_threads(&six), expected);
     }
     executor *by = NULL;
     setenv("OMP_NUM_THREADS", "3", 1);
-    assert_int_equal(executor_create(&by, 0, false, NULL, NULL), DEBERTA_OK);
+    assert_ok(executor_create(&by, 0, false, NULL, NULL));
     assert_int_equal(by->threads, 3);
     executor_free(&by);
     if (kept)
         setenv("OMP_NUM_THREADS", kept, 1);
     else
         unsetenv("OMP_NUM_THREADS");
-    free(kept);
 }
 
-static int use_pool(void **state)
-{
-    (void)state;
-    create = create_pool;
-    return 0;
-}
-
-static int use_condition(void **state)
-{
-    (void)state;
-    create = create_condition_pool;
-    return 0;
-}
-
-static int use_build(void **state)
-{
-    (void)state;
-    create = create_of_build;
-    return 0;
-}
-
-/* The same tests for several executors, in one group: a plan of the Test Anything Protocol counts them all. */
-enum { MOST_TESTS = 64 };
-
-typedef struct test_list {
-    struct CMUnitTest tests[MOST_TESTS];
-    char names[MOST_TESTS][96];
-    size_t count;
-} test_list;
-
-static void add_tests(test_list *list, const char *executor, CMFixtureFunction use, const struct CMUnitTest *tests,
-                      size_t count)
-{
-    if (list->count + count > MOST_TESTS) abort();
-    for (size_t k = 0; k < count; k++, list->count++) {
-        char *name = list->names[list->count];
-        snprintf(name, sizeof *list->names, "%s: %s", executor, tests[k].name);
-        list->tests[list->count] = tests[k];
-        list->tests[list->count].name = name;
-        list->tests[list->count].setup_func = use;
-    }
-}
-
-int main(void)
-{
-    static test_list list;
-    if (topology_read(&machine, NULL) != DEBERTA_OK) return 1;
-    const struct CMUnitTest all_kinds[] = {
-        cmocka_unit_test(test_every_task_runs_once),
-        cmocka_unit_test(test_many_short_loops),
-        cmocka_unit_test(test_sleepers_wake),
-        cmocka_unit_test(test_all_threads_take_part),
-        cmocka_unit_test(test_a_delayed_thread_holds_up_one_task_only),
-        cmocka_unit_test(test_lone_tasks_and_lone_threads_stay_on_the_caller),
-        cmocka_unit_test(test_impossible_pools_are_refused),
-        cmocka_unit_test(test_two_pools_at_once),
-        cmocka_unit_test(test_callers_who_share_take_turns),
-        cmocka_unit_test(test_the_next_turn_is_of_who_waited),
-    };
-    const struct CMUnitTest pools[] = {
-        cmocka_unit_test(test_waiting_ends_in_sleep),
-        cmocka_unit_test(test_spinning_ends_with_the_hurry),
-        cmocka_unit_test(test_workers_have_names_and_block_signals_but_not_faults),
-        cmocka_unit_test(test_pinned_workers_have_one_processor_each),
-        cmocka_unit_test(test_unbound_workers_may_go_where_the_caller_may),
-    };
-    const struct CMUnitTest defaults[] = {cmocka_unit_test(test_the_environment_sets_the_default)};
-    const size_t kinds_count = sizeof all_kinds / sizeof *all_kinds, pools_count = sizeof pools / sizeof *pools;
-    add_tests(&list, "pool", use_pool, all_kinds, kinds_count);
-    add_tests(&list, "pool", use_pool, pools, pools_count);
-    add_tests(&list, "pool without futexes", use_condition, all_kinds, kinds_count);
-    add_tests(&list, "pool without futexes", use_condition, pools, pools_count);
-    add_tests(&list, "executor of the build", use_build, all_kinds, kinds_count);
-    add_tests(&list, "defaults", NULL, defaults, 1);
-    return _cmocka_run_group_tests("parallel", list.tests, list.count, NULL, NULL);
-}
+int main(void) { return topology_read(&machine, NULL) == DEBERTA_OK ? run_registered_tests(NULL, NULL) : 1; }

@@ -88,9 +88,9 @@ TEST(test_values)
          PICKLE_DICT, 0},
         {LITERAL("ctorch\nHalfStorage\n"), PICKLE_GLOBAL, 0},
     };
-    buffer code = {0}, whole = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        pickle *p;
+    FREED_BY(buffer_free) buffer code = {0}, whole = {0};
+    FOR_ROWS(i, cases) {
+        FREED_BY(pickle_free) pickle *p;
         deberta_error error;
         code.count = 0;
         put(&code, cases[i].code, cases[i].bytes);
@@ -101,10 +101,7 @@ TEST(test_values)
             assert_int_equal(pickle_root(p).as.integer, cases[i].integer);
         if (cases[i].kind == PICKLE_TEXT) assert_true(pickle_text_is(pickle_root(p), "hi"));
         assert_int_equal(pickle_length_bytes(p), whole.count);
-        pickle_free(&p);
     }
-    buffer_free(&code);
-    buffer_free(&whole);
 }
 
 TEST(test_refusals)
@@ -177,8 +174,8 @@ TEST(test_refusals)
         {LITERAL(")Q"), "a persistent id has 0 items"},
         {LITERAL("(NNNNNtQ"), "does not describe a storage"},
     };
-    buffer code = {0}, whole = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FREED_BY(buffer_free) buffer code = {0}, whole = {0};
+    FOR_ROWS(i, cases) {
         pickle *p;
         deberta_error error;
         code.count = 0;
@@ -186,8 +183,6 @@ TEST(test_refusals)
         check_refused(read_code(&p, &code, &whole, &error), &error, DEBERTA_E_FORMAT, cases[i].expected);
         assert_null(p);
     }
-    buffer_free(&code);
-    buffer_free(&whole);
 }
 
 TEST(test_beginnings)
@@ -202,27 +197,25 @@ TEST(test_beginnings)
         {LITERAL("\x80\x02N"), false},  {LITERAL("\x80\x02N."), true},  {LITERAL("\x80\x04N."), true},
         {LITERAL("\x80\x05N.x"), true},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        pickle *p;
+    FOR_ROWS(i, cases) {
+        FREED_BY(pickle_free) pickle *p;
         deberta_error error;
         deberta_status status = read_bytes(&p, cases[i].bytes, cases[i].count, &error);
         assert_int_equal(status, cases[i].good ? DEBERTA_OK : DEBERTA_E_FORMAT);
-        pickle_free(&p);
     }
 }
 
 /* A list that contains itself, and a dict of dicts of themselves: walking over one level must end. */
 TEST(test_cycles)
 {
-    pickle *p;
+    FREED_BY(pickle_free) pickle *p;
     deberta_error error;
     pickle_value item;
     size_t cursor = 0, items = 0;
     static const char code[] = "\x80\x02]q\x00(h\x00h\x00Ne.";
-    assert_int_equal(read_bytes(&p, LITERAL(code), &error), DEBERTA_OK);
+    assert_ok(read_bytes(&p, LITERAL(code), &error));
     while (pickle_next(p, pickle_root(p), &cursor, &item)) items++;
     assert_int_equal(items, 3);
-    pickle_free(&p);
 }
 
 /* Each of these repeats one piece until the code has 8 MB: the pools' limit ends it, or it works in bounded memory. */
@@ -248,9 +241,9 @@ TEST(test_endless)
         {"Nq\x01", LITERAL("q\x01"), NULL},
         {"N", LITERAL("\x95\0\0\0\0\0\0\0\0"), NULL},
     };
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        buffer code = {0}, whole = {0};
-        pickle *p;
+    FOR_ROWS(c, cases) {
+        FREED_BY(buffer_free) buffer code = {0}, whole = {0};
+        FREED_BY(pickle_free) pickle *p;
         deberta_error error;
         put_string(&code, cases[c].head);
         for (size_t i = 0; i < 8u << 20; i += cases[c].piece_bytes) put(&code, cases[c].piece, cases[c].piece_bytes);
@@ -258,17 +251,14 @@ TEST(test_endless)
         if (cases[c].expected)
             check_refused(status, &error, DEBERTA_E_FORMAT, cases[c].expected);
         else
-            assert_int_equal(status, DEBERTA_OK);
-        pickle_free(&p);
-        buffer_free(&code);
-        buffer_free(&whole);
+            assert_ok(status);
     }
 }
 
 /* Many tensors from one memoised argument tuple: a few bytes each. */
 TEST(test_too_many_tensors)
 {
-    buffer code = {0}, whole = {0};
+    FREED_BY(buffer_free) buffer code = {0}, whole = {0};
     pickle *p;
     deberta_error error;
     int64_t one = 1;
@@ -284,15 +274,13 @@ TEST(test_too_many_tensors)
                       "0");
     for (int i = 0; i < 70000; i++) put_string(&code, "h\x01h\x02R0");
     check_refused(read_code(&p, &code, &whole, &error), &error, DEBERTA_E_FORMAT, "more than 65536 tensors");
-    buffer_free(&code);
-    buffer_free(&whole);
 }
 
 static bool tensor_reads(const char *storage, int64_t elements, int64_t offset, const int64_t *shape,
                          const int64_t *strides, size_t rank, pickle_tensor *read)
 {
-    buffer code = {0}, whole = {0};
-    pickle *p;
+    FREED_BY(buffer_free) buffer code = {0}, whole = {0};
+    FREED_BY(pickle_free) pickle *p;
     deberta_error error;
     put_tensor(&code, storage, "key", elements, offset, shape, strides, rank);
     deberta_status status = read_code(&p, &code, &whole, &error);
@@ -303,9 +291,6 @@ static bool tensor_reads(const char *storage, int64_t elements, int64_t offset, 
     } else {
         assert_int_equal(status, DEBERTA_E_FORMAT);
     }
-    pickle_free(&p);
-    buffer_free(&code);
-    buffer_free(&whole);
     return status == DEBERTA_OK;
 }
 
@@ -374,9 +359,9 @@ TEST(test_views)
         bool good;
     } cases[] = {{0, 8, true},  {4, 4, true},   {8, 0, false},
                  {5, 4, false}, {-1, 4, false}, {INT64_MAX, INT64_MAX, false}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        buffer code = {0}, whole = {0};
-        pickle *p;
+    FOR_ROWS(i, cases) {
+        FREED_BY(buffer_free) buffer code = {0}, whole = {0};
+        FREED_BY(pickle_free) pickle *p;
         deberta_error error;
         int64_t two = 2, one = 1;
         put_global(&code, "torch._utils", "_rebuild_tensor_v2");
@@ -399,16 +384,13 @@ TEST(test_views)
         deberta_status status = read_code(&p, &code, &whole, &error);
         assert_int_equal(status, cases[i].good ? DEBERTA_OK : DEBERTA_E_FORMAT);
         if (status == DEBERTA_OK) assert_int_equal(pickle_tensor_of(p, pickle_root(p))->offset, cases[i].offset + 1);
-        pickle_free(&p);
-        buffer_free(&code);
-        buffer_free(&whole);
     }
 }
 
 /* A message about a tensor names it, although the name is only on the stack yet. */
 TEST(test_message_names_tensor)
 {
-    buffer code = {0}, whole = {0};
+    FREED_BY(buffer_free) buffer code = {0}, whole = {0};
     pickle *p;
     deberta_error error;
     int64_t shape = -3, stride = 1;
@@ -418,12 +400,10 @@ TEST(test_message_names_tensor)
     put_byte(&code, 'u');
     deberta_status status = read_code(&p, &code, &whole, &error);
     check_refused(status, &error, DEBERTA_E_FORMAT, "at 'encoder.weight': a dimension of a tensor is -3");
-    buffer_free(&code);
-    buffer_free(&whole);
 }
 
 int main(void)
 {
     limit_memory();
-    return run_registered_tests();
+    return run_registered_tests(NULL, NULL);
 }

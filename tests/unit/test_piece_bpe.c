@@ -45,20 +45,18 @@ static const bpe_case cases[] = {
 
 TEST(test_cases)
 {
+    FREED_BY(piece_bpe_workspace_free)
     piece_bpe_workspace workspace = {0}; /* of all of them: nothing may be left in it */
     piece_cuts cuts = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         const bpe_case *c = &cases[i];
-        piece_model model = model_of(c->pieces, PIECES_BPE);
-        piece_bpe *bpe;
+        FREED_BY(piece_model_free) piece_model model = model_of(c->pieces, PIECES_BPE);
+        FREED_BY(piece_bpe_free) piece_bpe *bpe;
         char out[200];
-        assert_int_equal(piece_bpe_create(&bpe, &model, "test", NULL), DEBERTA_OK);
-        assert_int_equal(piece_bpe_cut(bpe, &workspace, c->text, strlen(c->text), &cuts, NULL), DEBERTA_OK);
+        assert_ok(piece_bpe_create(&bpe, &model, "test", NULL));
+        assert_ok(piece_bpe_cut(bpe, &workspace, c->text, strlen(c->text), &cuts, NULL));
         if (strcmp(cuts_text(&cuts, out, sizeof out), c->cuts) != 0)
             fail_msg("case %zu, '%s': %s, expected %s", i, c->text, out, c->cuts);
-        piece_bpe_free(&bpe);
-        piece_model_free(&model);
     }
     free(cuts.items);
-    piece_bpe_workspace_free(&workspace);
 }

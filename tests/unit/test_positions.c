@@ -1,7 +1,6 @@
 /* Distances to table rows: the worked values of SPEC 3.3 and 4.3, and what a map says about its tables.
  *
  * SPDX-License-Identifier: MIT */
-
 #include "tests/unit/test.h"
 
 #include "core/model/positions.h"
@@ -32,7 +31,7 @@ TEST(published_values)
         {-509, 3, -255, 1},    {-511, 1, -255, 1},
     };
     position_rule v1 = rule_of(0, 512, DEBERTA_REFERENCE_HF);
-    for (size_t i = 0; i < sizeof worked / sizeof *worked; i++) {
+    FOR_ROWS(i, worked) {
         for (int reference = DEBERTA_REFERENCE_MICROSOFT; reference <= DEBERTA_REFERENCE_HF; reference++) {
             position_rule v2 = rule_of(256, 512, (deberta_reference)reference);
             assert_int_equal(position_bucket(&v2, worked[i].distance), worked[i].bucket);
@@ -48,9 +47,9 @@ TEST(rows_by_description)
     const char *const paths[] = {"synthetic:v3-xsmall,layers=1,vocab=50", "synthetic:v1-base,layers=1,vocab=50",
                                  "synthetic:v3-xsmall,layers=1,vocab=50,terms=none"};
     for (size_t k = 0; k < 3; k++) {
-        deberta_model *model = NULL;
+        OWN_MODEL *model = NULL;
         const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
-        assert_int_equal(deberta_model_open(&model, paths[k], &options, NULL), DEBERTA_OK);
+        assert_ok(deberta_model_open(&model, paths[k], &options, NULL));
         const deberta_model_info *info = deberta_model_describe(model);
         for (int reference = DEBERTA_REFERENCE_MICROSOFT; reference <= DEBERTA_REFERENCE_HF; reference++) {
             const position_rule rule = position_rule_of(info, (deberta_reference)reference);
@@ -60,7 +59,6 @@ TEST(rows_by_description)
                 assert_int_equal(deberta_position_row(info, (deberta_reference)reference, r), expected);
             }
         }
-        deberta_model_free(&model);
     }
 }
 
@@ -120,10 +118,9 @@ TEST(buckets_of_a_table_too_short_for_them)
         {31, 5, {-1, -7, -12, -6, -5, -3, 0, 2, 3, 4, 5, 6, 9, 12, 12, 7, 1}},
         {9, 4, {18, 18, 7, 0, -2, -3, 0, 2, 3, 4, 2, 0, -4, -7, -12, -18, -18}},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         position_rule rule = rule_of(cases[i].buckets, cases[i].max_distance, DEBERTA_REFERENCE_HF);
-        for (size_t k = 0; k < sizeof distances / sizeof *distances; k++)
-            assert_int_equal(position_bucket(&rule, distances[k]), cases[i].bucket[k]);
+        FOR_ROWS(k, distances) assert_int_equal(position_bucket(&rule, distances[k]), cases[i].bucket[k]);
     }
 }
 
@@ -143,7 +140,7 @@ static void map_agrees_with_the_rule(const position_rule *rule, size_t tokens, b
     position_map map;
     arena memory = {0};
     position_map_carve(&map, &memory, rule, tokens);
-    assert_int_equal(arena_allocate(&memory, "map", 0, NULL), DEBERTA_OK);
+    assert_ok(arena_allocate(&memory, "map", 0, NULL));
     position_map_carve(&map, &memory, rule, tokens);
     assert_true(map.reach >= (ptrdiff_t)tokens + 16);
     assert_int_equal(map.monotone, monotone);

@@ -1,7 +1,6 @@
 /* Lines of long work where stderr is no terminal: one a minute, none where they are not wanted.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdio.h>
 #include <unistd.h>
 
 #include "tests/unit/test.h"

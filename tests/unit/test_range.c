@@ -1,6 +1,4 @@
 /* Lists and ranges as typed on the command line. SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "bench/range.h"
@@ -27,7 +25,7 @@ TEST(test_what_is_understood)
         {"128,16", 2, {128, 16}},
         {"1000-4000*3", 2, {1000, 3000}},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         size_list list;
         deberta_error err = {0};
         if (range_parse(&memory, &list, cases[i].text, "-n", 1, 4096, false, &err) != DEBERTA_OK)
@@ -42,7 +40,7 @@ TEST(test_repetitions_count_where_they_mean_something)
 {
     const size_t expected[] = {28, 41, 28, 1, 2, 1, 2};
     size_list list;
-    assert_int_equal(range_parse(&memory, &list, "28,41,28,1-2,1-2", "--mix", 1, 4096, true, NULL), DEBERTA_OK);
+    assert_ok(range_parse(&memory, &list, "28,41,28,1-2,1-2", "--mix", 1, 4096, true, NULL));
     assert_int_equal(list.count, sizeof expected / sizeof *expected);
     assert_memory_equal(list.values, expected, sizeof expected);
 }
@@ -70,11 +68,11 @@ TEST(test_what_is_refused_and_how)
         {"4097", "4097 is too large, the largest is 4096"},
         {"99999999999999999999999999", "is too large"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         size_list list = {0};
         deberta_error err = {0};
-        assert_int_equal(range_parse(&memory, &list, cases[i][0], "-n", 1, 4096, false, &err), DEBERTA_E_ARGUMENT);
-        if (!strstr(err.message, cases[i][1])) fail_msg("'%s' gave: %s", cases[i][0], err.message);
+        check_refused(range_parse(&memory, &list, cases[i][0], "-n", 1, 4096, false, &err), &err, DEBERTA_E_ARGUMENT,
+                      cases[i][1]);
         assert_non_null(strstr(err.message, "-n"));
         assert_null(list.values);
         assert_int_equal(list.count, 0);
@@ -84,13 +82,10 @@ TEST(test_what_is_refused_and_how)
 TEST(test_steps_that_overflow_end)
 {
     size_list list;
-    assert_int_equal(
-        range_parse(&memory, &list, "9000000000000000000-18446744073709551615*2", "-n", 1, SIZE_MAX, false, NULL),
-        DEBERTA_OK);
+    assert_ok(
+        range_parse(&memory, &list, "9000000000000000000-18446744073709551615*2", "-n", 1, SIZE_MAX, false, NULL));
     assert_int_equal(list.count, 2);
-    assert_int_equal(
-        range_parse(&memory, &list, "18446744073709551614-18446744073709551615", "-n", 1, SIZE_MAX, false, NULL),
-        DEBERTA_OK);
+    assert_ok(range_parse(&memory, &list, "18446744073709551614-18446744073709551615", "-n", 1, SIZE_MAX, false, NULL));
     assert_int_equal(list.count, 2);
 }
 
@@ -98,7 +93,7 @@ TEST(test_lists_have_a_limit)
 {
     size_list list;
     deberta_error err = {0};
-    assert_int_equal(range_parse(&memory, &list, "1-1000000", "--depth", 0, SIZE_MAX, false, &err), DEBERTA_E_ARGUMENT);
-    assert_non_null(strstr(err.message, "more than 10000 values"));
+    check_refused(range_parse(&memory, &list, "1-1000000", "--depth", 0, SIZE_MAX, false, &err), &err,
+                  DEBERTA_E_ARGUMENT, "more than 10000 values");
     assert_null(list.values);
 }

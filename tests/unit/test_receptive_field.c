@@ -1,9 +1,9 @@
 /* Receptive field: facts computed independently, and brute force over small rules. SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "analysis/receptive_field.h"
+
+static void field_free(receptive_field *of) { scope_free(&of->memory); }
 
 static position_rule v1(void) { return (position_rule){.span = 512, .max_distance = 512, .clamp_distance = true}; }
 static position_rule v3(void)
@@ -14,14 +14,13 @@ static position_rule v3(void)
 static void check(position_rule rule, size_t length, size_t count, ptrdiff_t min, ptrdiff_t max, size_t left,
                   size_t right)
 {
-    receptive_field field;
-    assert_int_equal(receptive_field_make(&field, &rule, length, false, NULL), DEBERTA_OK);
+    FREED_BY(field_free) receptive_field field;
+    assert_ok(receptive_field_make(&field, &rule, length, false, NULL));
     assert_int_equal(field.unique_count, count);
     assert_int_equal(field.unique_min, min);
     assert_int_equal(field.unique_max, max);
     assert_int_equal(field.run_left, left);
     assert_int_equal(field.run_right, right);
-    scope_free(&field.memory);
 }
 
 TEST(test_single_layer)
@@ -36,21 +35,19 @@ TEST(test_single_layer)
 
 TEST(test_v3_at_256)
 {
-    receptive_field field;
+    FREED_BY(field_free) receptive_field field;
     const position_rule rule = v3();
-    assert_int_equal(receptive_field_make(&field, &rule, 256, false, NULL), DEBERTA_OK);
+    assert_ok(receptive_field_make(&field, &rule, 256, false, NULL));
     assert_int_equal(field.unique_count, 281);
-    scope_free(&field.memory);
 }
 
 static void compose(position_rule rule, size_t layers, composed_field *last)
 {
-    receptive_field field;
+    FREED_BY(field_free) receptive_field field;
     composed_field composed[48];
-    assert_int_equal(receptive_field_make(&field, &rule, 0, false, NULL), DEBERTA_OK);
-    assert_int_equal(receptive_field_compose(&field, layers, composed, NULL), DEBERTA_OK);
+    assert_ok(receptive_field_make(&field, &rule, 0, false, NULL));
+    assert_ok(receptive_field_compose(&field, layers, composed, NULL));
     *last = composed[layers - 1];
-    scope_free(&field.memory);
 }
 
 TEST(test_composition)
@@ -80,13 +77,12 @@ TEST(test_formulas)
 
 TEST(test_token)
 {
-    receptive_field field;
+    FREED_BY(field_free) receptive_field field;
     const position_rule rule = v1();
     size_t unambiguous, own;
-    assert_int_equal(receptive_field_make(&field, &rule, 1024, false, NULL), DEBERTA_OK);
+    assert_ok(receptive_field_make(&field, &rule, 1024, false, NULL));
     receptive_field_of_token(&field, 511, &unambiguous, &own);
     assert_int_equal(own, 1024); /* sees every key of its text at a row of its own */
-    scope_free(&field.memory);
 }
 
 TEST(test_longest)
@@ -105,14 +101,14 @@ TEST(test_pairs)
 {
     receptive_field field;
     const position_rule rules[] = {v1(), v3(), {.span = 5, .buckets = 4, .max_distance = 9}};
-    assert_int_equal(receptive_field_make(&field, &rules[0], 0, true, NULL), DEBERTA_OK);
+    assert_ok(receptive_field_make(&field, &rules[0], 0, true, NULL));
     assert_int_equal(field.unique_count, 1023);
     assert_int_equal(field.run_left, 511);
     assert_int_equal(field.run_right, 511);
     scope_free(&field.memory);
     for (size_t k = 0; k < 3; k++) {
         const ptrdiff_t reach = 700;
-        assert_int_equal(receptive_field_make(&field, &rules[k], (size_t)reach + 1, true, NULL), DEBERTA_OK);
+        assert_ok(receptive_field_make(&field, &rules[k], (size_t)reach + 1, true, NULL));
         size_t count = 0;
         for (ptrdiff_t r = -reach; r <= reach; r++) {
             size_t sharing = 0;
@@ -136,7 +132,7 @@ TEST(test_brute_force)
                     const position_rule rule = {
                         .span = span, .buckets = buckets, .max_distance = 2 * span + 3, .clamp_distance = clamp};
                     if (buckets == 1) continue;
-                    receptive_field field;
+                    FREED_BY(field_free) receptive_field field;
                     if (receptive_field_make(&field, &rule, length, false, NULL) != DEBERTA_OK) continue;
                     const ptrdiff_t reach = (ptrdiff_t)length - 1;
                     bool unique[127] = {false};
@@ -151,7 +147,7 @@ TEST(test_brute_force)
                     assert_int_equal(field.unique_count, count);
                     for (size_t k = 0; k < field.unique_count; k++) assert_true(unique[field.unique[k] + 63]);
                     composed_field composed[4];
-                    assert_int_equal(receptive_field_compose(&field, 4, composed, NULL), DEBERTA_OK);
+                    assert_ok(receptive_field_compose(&field, 4, composed, NULL));
                     bool sums[600] = {false};
                     sums[300] = true;
                     for (size_t n = 1; n <= 4; n++) {
@@ -171,6 +167,5 @@ TEST(test_brute_force)
                         assert_int_equal(composed[n - 1].unique_set, count ? size : 0);
                         assert_int_equal(composed[n - 1].contiguous, count ? contiguous : 0);
                     }
-                    scope_free(&field.memory);
                 }
 }

@@ -1,7 +1,4 @@
 /* One result in every format. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "output/result.h"
@@ -30,21 +27,28 @@ static result *make(void)
     return r;
 }
 
-static void assert_writes(result *r, result_format format, const char *expected)
+/* To be freed. */
+static char *written(result *r, result_format format)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
     result_write(r, out, format);
     fclose(out);
+    return text;
+}
+
+static void assert_writes(result *r, result_format format, const char *expected)
+{
+    FREED_BY(free_memory) char *text = written(r, format);
     assert_string_equal(text, expected);
-    free(text);
 }
 
 /* Columns that only the data knows, of a table. */
 TEST(test_columns_can_be_added)
 {
-    result *r = result_new(NULL);
+    FREED_BY(result_free) result *r = result_new(NULL);
     result_table *table = result_add_table(r, "means", NULL, NULL);
     result_add_column(table, COLUMN_TEXT, NULL, "model");
     for (int k = 0; k < 2; k++) result_add_column(table, COLUMN_REAL, "%.1f", "layer %d", k);
@@ -54,19 +58,13 @@ TEST(test_columns_can_be_added)
     assert_int_equal(result_table_rows(table), 1);
     assert_writes(r, RESULT_CSV, "model,layer 0,layer 1\ntiny,0.2,-\n");
     json_t *means = NULL;
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    result_write(r, out, RESULT_JSON);
-    fclose(out);
+    FREED_BY(free_memory) char *text = written(r, RESULT_JSON);
     json_t *whole = json_loads(text, 0, NULL);
     assert_int_equal(json_unpack(whole, "{s:o}", "means", &means), 0);
     json_t *expected = json_pack("[{s:s, s:f, s:s}]", "model", "tiny", "layer 0", 0.25, "layer 1", "-");
     assert_true(json_equal(means, expected));
     json_decref(expected);
     json_decref(whole);
-    free(text);
-    result_free(&r);
 }
 
 TEST(test_sentences_and_tables_stand_in_order)
@@ -84,30 +82,24 @@ TEST(test_sentences_and_tables_stand_in_order)
 
 TEST(test_csv_has_names_and_every_column)
 {
-    result *r = make();
+    FREED_BY(result_free) result *r = make();
     assert_writes(r, RESULT_CSV, "term,layer,loss,kept\n\"a|b,\"\"c\"\"\",,,no\n0x10,7,0.33,yes\n");
-    result_free(&r);
 }
 
 TEST(test_latex_has_tables_alone)
 {
-    result *r = make();
+    FREED_BY(result_free) result *r = make();
     assert_writes(
         r, RESULT_LATEX,
         "% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n\\toprule\nterm & layer & loss (nats) \\\\\n\\midrule\n"
         "a|b,\"c\" &  &  \\\\\n0x10 & 7 & 0.33 \\\\\n\\bottomrule\n\\end{tabular}\n");
-    result_free(&r);
 }
 
 /* Types come from columns, not from what a text looks like, and numbers are not those that a table rounds. */
 TEST(test_json_is_typed)
 {
-    result *r = make();
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    result_write(r, out, RESULT_JSON);
-    fclose(out);
+    FREED_BY(result_free) result *r = make();
+    FREED_BY(free_memory) char *text = written(r, RESULT_JSON);
     json_t *whole = json_loads(text, 0, NULL), *rows = json_object_get(whole, "losses");
     const json_t *second = json_array_get(rows, 0), *first = json_array_get(rows, 1);
     assert_string_equal(json_string_value(json_object_get(whole, "schema")), "deberta-test/1");
@@ -120,13 +112,11 @@ TEST(test_json_is_typed)
     assert_true(json_is_null(json_object_get(second, "loss")));
     assert_true(json_is_false(json_object_get(second, "kept")));
     json_decref(whole);
-    free(text);
-    result_free(&r);
 }
 
 TEST(test_hidden_data_is_what_csv_shows)
 {
-    result *r = make();
+    FREED_BY(result_free) result *r = make();
     static const result_column one[] = {{"x", NULL, COLUMN_INTEGER, NULL, 0}, {NULL, NULL, COLUMN_TEXT, NULL, 0}};
     result_table *data = result_add_table(r, "data", NULL, one);
     result_set_data(r, data, true);
@@ -137,7 +127,6 @@ TEST(test_hidden_data_is_what_csv_shows)
         r, RESULT_LATEX,
         "% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n\\toprule\nterm & layer & loss (nats) \\\\\n\\midrule\n"
         "a|b,\"c\" &  &  \\\\\n0x10 & 7 & 0.33 \\\\\n\\bottomrule\n\\end{tabular}\n");
-    result_free(&r);
 }
 
 /* Members that are no table, a table inside one of them, a sentence in pieces, a column that CSV calls as people do,
@@ -145,7 +134,7 @@ TEST(test_hidden_data_is_what_csv_shows)
 TEST(test_members_and_what_is_left_out)
 {
     static const result_column scores[] = {{"f1", "F1", COLUMN_REAL, "%.1f", CSV_SAYS_TITLE}, {.name = NULL}};
-    result *r = result_new(NULL);
+    FREED_BY(result_free) result *r = result_new(NULL);
     result_set(r, "per_token", json_pack("{s:i}", "seen", 4));
     result_say(r, "tier %s", "avx2");
     result_say_more(r, ", %d kernels", 3);
@@ -161,5 +150,4 @@ TEST(test_members_and_what_is_left_out)
                       "{\n  \"per_token\": {\n    \"seen\": 4,\n    \"scores\": [\n      {\n        \"f1\": "
                       "0.125\n      }\n    ]\n  }\n}\n");
     assert_int_equal(json_object_size(json_object_get(result_json(r), "per_token")), 1);
-    result_free(&r);
 }

@@ -23,7 +23,7 @@ static void good_file(buffer *file) { put_safetensors(file, good_header, good_da
 /* Lists a file that ends exactly where its memory ends. */
 static deberta_status list(tensor_list *tensors, const uint8_t *bytes, size_t count, deberta_error *error)
 {
-    uint8_t *copy = exact_copy(bytes, count);
+    FREED_BY(free_memory) uint8_t *copy = exact_copy(bytes, count);
     deberta_status status = safetensors_list(tensors, copy, count, "file", error);
     float values[16];
     int64_t integers[16];
@@ -35,17 +35,16 @@ static deberta_status list(tensor_list *tensors, const uint8_t *bytes, size_t co
         else if (dtype_bytes(stored->tensor.dtype))
             tensor_convert_i64(integers, stored, copy, 0, n);
     }
-    free(copy);
     return status;
 }
 
 TEST(test_good)
 {
-    buffer file = {0};
+    FREED_BY(buffer_free) buffer file = {0};
     good_file(&file);
-    tensor_list tensors;
+    FREED_BY(tensor_list_free) tensor_list tensors;
     deberta_error error;
-    assert_int_equal(safetensors_list(&tensors, file.bytes, file.count, "file", &error), DEBERTA_OK);
+    assert_ok(safetensors_list(&tensors, file.bytes, file.count, "file", &error));
     assert_int_equal(tensors.count, 4);
     const char *names[] = {"a", "b", "none", "i"}; /* in the order of their places */
     for (size_t i = 0; i < 4; i++) assert_string_equal(tensors.items[i].tensor.name, names[i]);
@@ -57,8 +56,6 @@ TEST(test_good)
     assert_true(values[0] == 1 && values[1] == 0x1p-24f && values[2] == -INFINITY);
     tensor_convert_i64(&integer, &tensors.items[3], file.bytes, 0, 1);
     assert_int_equal(integer, -2);
-    tensor_list_free(&tensors);
-    buffer_free(&file);
 }
 
 /* Tensors "a" (and "b") of the given entries in a file with `data` bytes of data. */
@@ -67,7 +64,7 @@ static void check_entry(const char *entries, size_t data, const char *expected)
     char header[1024];
     uint8_t zeros[64] = {0};
     snprintf(header, sizeof header, "{%s}", entries);
-    buffer file = {0};
+    FREED_BY(buffer_free) buffer file = {0};
     put_safetensors(&file, header, zeros, data);
     tensor_list tensors;
     deberta_error error;
@@ -75,9 +72,8 @@ static void check_entry(const char *entries, size_t data, const char *expected)
     if (expected)
         check_refused(status, &error, DEBERTA_E_FORMAT, expected);
     else
-        assert_int_equal(status, DEBERTA_OK);
+        assert_ok(status);
     if (status == DEBERTA_OK) tensor_list_free(&tensors);
-    buffer_free(&file);
 }
 
 TEST(test_bad_entries)
@@ -140,23 +136,21 @@ TEST(test_bad_entries)
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"more\":[[[[[[[[1]]]]]]]]}", 8,
          "nested deeper"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_entry(cases[i].entries, cases[i].data, cases[i].expected);
+    FOR_ROWS(i, cases) check_entry(cases[i].entries, cases[i].data, cases[i].expected);
 }
 
 TEST(test_bad_lengths)
 {
     static const uint64_t lengths[] = {
         0, 1, 7, 1000, 100000001, UINT32_MAX, (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX - 7};
-    buffer file = {0};
+    FREED_BY(buffer_free) buffer file = {0};
     good_file(&file);
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    FOR_ROWS(i, lengths) {
         tensor_list tensors;
         deberta_error error;
         for (int b = 0; b < 8; b++) file.bytes[b] = (uint8_t)(lengths[i] >> 8 * b);
         check_refused(list(&tensors, file.bytes, file.count, &error), &error, DEBERTA_E_FORMAT, "file: ");
     }
-    buffer_free(&file);
 }
 
 TEST(test_other_contents)
@@ -171,7 +165,7 @@ TEST(test_other_contents)
         {"abc", "3 bytes are too few"},
         {"abcdefgh", "does not fit"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         tensor_list tensors;
         deberta_error error;
         deberta_status status = list(&tensors, (const uint8_t *)cases[i].bytes, strlen(cases[i].bytes), &error);
@@ -182,7 +176,7 @@ TEST(test_other_contents)
 /* No truncation of a file is a file: the tensors must cover all of it. */
 TEST(test_truncations)
 {
-    buffer file = {0};
+    FREED_BY(buffer_free) buffer file = {0};
     good_file(&file);
     for (size_t count = 0; count < file.count; count++) {
         tensor_list tensors;
@@ -194,13 +188,12 @@ TEST(test_truncations)
         snprintf(expected, sizeof expected, "%zu byte%s missing at its end", missing, missing == 1 ? " is" : "s are");
         if (count > 8) check_refused(DEBERTA_E_FORMAT, &error, DEBERTA_E_FORMAT, expected);
     }
-    buffer_free(&file);
 }
 
 /* A flipped bit may go unnoticed, but never makes the reader leave the file. */
 TEST(test_bit_flips)
 {
-    buffer file = {0};
+    FREED_BY(buffer_free) buffer file = {0};
     good_file(&file);
     size_t accepted = 0;
     for (size_t bit = 0; bit < 8 * (file.count - sizeof good_data); bit++) {
@@ -217,15 +210,14 @@ TEST(test_bit_flips)
         file.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     assert_true(accepted < file.count); /* names and blanks only */
-    buffer_free(&file);
 }
 
 /* One token of megabytes: jansson's buffer for it must not be put to the test. */
 TEST(test_long_tokens)
 {
     static const char *const begins[] = {"{\"a\":\"", "{\"a\":[1", "{\"", "{\"a\":\"\\\""};
-    for (size_t b = 0; b < sizeof begins / sizeof *begins; b++) {
-        buffer file = {0};
+    FOR_ROWS(b, begins) {
+        FREED_BY(buffer_free) buffer file = {0};
         put_number(&file, strlen(begins[b]) + (2u << 20), 8);
         put_string(&file, begins[b]);
         for (size_t i = 0; i < 2u << 20; i++) put_byte(&file, '1');
@@ -233,7 +225,6 @@ TEST(test_long_tokens)
         deberta_error error;
         deberta_status status = safetensors_list(&tensors, file.bytes, file.count, "file", &error);
         check_refused(status, &error, DEBERTA_E_FORMAT, "a text or number of more than 1048576 bytes");
-        buffer_free(&file);
     }
 }
 
@@ -241,8 +232,8 @@ TEST(test_long_tokens)
 TEST(test_swollen_headers)
 {
     static const char *const units[] = {"{},", "[],", "0,", "\"\",", "[", "{\"\":"};
-    for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
-        buffer header = {0}, file = {0};
+    FOR_ROWS(u, units) {
+        FREED_BY(buffer_free) buffer header = {0}, file = {0};
         put_string(&header, "{\"a\":[");
         for (size_t i = 0; i < 8u << 20; i += strlen(units[u])) put_string(&header, units[u]);
         put_string(&header, "0]}");
@@ -252,13 +243,11 @@ TEST(test_swollen_headers)
         deberta_error error;
         deberta_status status = safetensors_list(&tensors, file.bytes, file.count, "file", &error);
         check_refused(status, &error, DEBERTA_E_FORMAT, u < 4 ? "more than" : "nested deeper");
-        buffer_free(&header);
-        buffer_free(&file);
     }
 }
 
 int main(void)
 {
     limit_memory();
-    return run_registered_tests();
+    return run_registered_tests(NULL, NULL);
 }

@@ -6,8 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,39 +16,32 @@
 #include "core/encode/session.h"
 #include "include/deberta_unstable.h"
 #include "tests/unit/io_helpers.h"
+#include "tests/unit/model_helpers.h"
 
 static const char small_model[] =
     "synthetic:v3-base,layers=2,hidden=64,heads=4,intermediate=96,vocab=61,buckets=16,distance=64,lm=1";
 
 static deberta_model *open_model_in(const char *path, deberta_precision precision)
 {
-    deberta_model *model = NULL;
-    deberta_model_options options = {.struct_size = sizeof options, .precision = precision};
-    assert_int_equal(deberta_model_open(&model, path, &options, NULL), DEBERTA_OK);
-    return model;
+    return open_model_with(path, (deberta_model_options){.precision = precision});
 }
-
-static deberta_model *open_model(const char *path) { return open_model_in(path, DEBERTA_PRECISION_FLOAT32); }
 
 static deberta_session *open_session(const deberta_model *model, size_t max_tokens, size_t threads)
 {
-    deberta_session *session = NULL;
-    deberta_session_options options = {.struct_size = sizeof options, .max_tokens = max_tokens, .threads = threads};
-    assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
-    return session;
+    return open_session_with(model, (deberta_session_options){.max_tokens = max_tokens, .threads = threads});
 }
 
 TEST(predictions_are_exact)
 {
-    deberta_model *model = open_model(small_model);
+    OWN_MODEL *model = open_model(small_model);
     for (size_t tokens = 1; tokens <= 5000; tokens = tokens * 3 + 1) {
         for (unsigned features = 0; features < 8; features += 3) {
             deberta_session *session = NULL;
             deberta_session_options options = {
                 .struct_size = sizeof options, .max_tokens = tokens, .threads = 2, .features = features};
             size_t predicted = 0;
-            assert_int_equal(deberta_session_predict_bytes(&predicted, model, &options, NULL), DEBERTA_OK);
-            assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+            assert_ok(deberta_session_predict_bytes(&predicted, model, &options, NULL));
+            assert_ok(deberta_session_create(&session, model, &options, NULL));
             assert_int_equal(deberta_session_memory_bytes(session), predicted);
             /* Under AddressSanitizer a last poisoned gap is added. */
             assert_in_range(predicted, session->arena.used_bytes, session->arena.used_bytes + 128);
@@ -58,13 +49,12 @@ TEST(predictions_are_exact)
             assert_null(session);
 
             options.memory_limit_bytes = predicted;
-            assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+            assert_ok(deberta_session_create(&session, model, &options, NULL));
             deberta_session_free(&session);
             options.memory_limit_bytes = predicted - 1;
             assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_E_MEMORY);
         }
     }
-    deberta_model_free(&model);
 }
 
 static void expect_refusal(const deberta_model *model, deberta_session_options options, deberta_status code,
@@ -83,11 +73,11 @@ TEST(descriptions)
 {
     static const char *const paths[] = {small_model, "tests/golden/33-v3-mlm-emd", "tests/golden/08-v1-talking-head",
                                         "tests/golden/21-v2-conv-tanh-g2", "tests/golden/30-v3-token"};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    FOR_ROWS(i, paths) {
         deberta_model_options describe = {.struct_size = sizeof describe, .describe_only = 1};
         deberta_session_options options = {.struct_size = sizeof options, .max_tokens = 100, .threads = 2};
-        deberta_model *loaded = open_model(paths[i]), *described = NULL;
-        assert_int_equal(deberta_model_open(&described, paths[i], &describe, NULL), DEBERTA_OK);
+        OWN_MODEL *loaded = open_model(paths[i]), *described = NULL;
+        assert_ok(deberta_model_open(&described, paths[i], &describe, NULL));
         assert_null(described->arena.block);
 
         deberta_model_info expected, info;
@@ -108,12 +98,10 @@ TEST(descriptions)
         }
         assert_null(deberta_model_label(loaded, info.token_labels));
         size_t with_weights, without;
-        assert_int_equal(deberta_session_predict_bytes(&with_weights, loaded, &options, NULL), DEBERTA_OK);
-        assert_int_equal(deberta_session_predict_bytes(&without, described, &options, NULL), DEBERTA_OK);
+        assert_ok(deberta_session_predict_bytes(&with_weights, loaded, &options, NULL));
+        assert_ok(deberta_session_predict_bytes(&without, described, &options, NULL));
         assert_int_equal(with_weights, without);
         expect_refusal(described, options, DEBERTA_E_ARGUMENT, "describe_only");
-        deberta_model_free(&loaded);
-        deberta_model_free(&described);
     }
 }
 
@@ -128,7 +116,7 @@ static void seen_processors(void *context, size_t task, size_t worker)
 /* What a session says of itself is what was asked for, or what stands for the default; pinned threads are pinned. */
 TEST(sessions_are_as_asked_for)
 {
-    deberta_model *model = open_model(small_model);
+    OWN_MODEL *model = open_model(small_model);
     deberta_session *session = open_session(model, 16, 3);
     assert_int_equal(deberta_session_threads(session), 3);
     assert_int_equal(deberta_session_isa(session), deberta_isa_best());
@@ -144,82 +132,71 @@ TEST(sessions_are_as_asked_for)
             assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_E_UNSUPPORTED);
             break;
         }
-        assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+        assert_ok(deberta_session_create(&session, model, &options, NULL));
         assert_int_equal(deberta_session_isa(session), DEBERTA_ISA_SCALAR);
         for (int loop = 0; loop < 100000 && !processors[1]; loop++)
             parallel_for(session->executor, 2, seen_processors, processors);
         assert_int_equal(processors[1], pin && CPU_COUNT(&mine) > 1 ? 1 : CPU_COUNT(&mine));
         deberta_session_free(&session);
     }
-    deberta_model_free(&model);
 }
 
 /* Memory grows with the tokens by what is kept of each, not with their square, and attention's scratch is bounded. */
 TEST(memory_is_linear)
 {
-    deberta_model *model = open_model("synthetic:v3-base,layers=1,vocab=61");
+    OWN_MODEL *model = open_model("synthetic:v3-base,layers=1,vocab=61");
     deberta_session_options options = {.struct_size = sizeof options, .threads = 1};
     size_t bytes[3];
     for (size_t i = 0; i < 3; i++) {
         options.max_tokens = (size_t)4096 << i;
-        assert_int_equal(deberta_session_predict_bytes(&bytes[i], model, &options, NULL), DEBERTA_OK);
+        assert_ok(deberta_session_predict_bytes(&bytes[i], model, &options, NULL));
     }
     assert_in_range(bytes[2] - bytes[1], 2 * (bytes[1] - bytes[0]) - 4096, 2 * (bytes[1] - bytes[0]) + 4096);
-    deberta_session *session = open_session(model, 16384, 1);
+    OWN_SESSION *session = open_session(model, 16384, 1);
     size_t attention = session->query_rows * (session->strip_stride + session->logits_stride) +
                        session->kernels.tile_panels * PANEL * (session->transposed_rows + session->query_rows);
     assert_true(attention * sizeof(float) <= 2 << 20);
-    deberta_session_free(&session);
-    deberta_model_free(&model);
 }
 
 TEST(refusals)
 {
-    deberta_model *model = open_model(small_model);
-    const size_t size = sizeof(deberta_session_options);
+    static const struct {
+        deberta_session_options options;
+        deberta_status code;
+        const char *word;
+    } cases[] = {{{.features = 64}, DEBERTA_E_ARGUMENT, "0x40"},
+                 {{.isa = 99}, DEBERTA_E_ARGUMENT, "99"},
+                 {{.max_tokens = SIZE_MAX}, DEBERTA_E_ARGUMENT, "max_tokens"},
+                 {{.max_tokens = (1 << 24) + 1}, DEBERTA_E_ARGUMENT, "above the largest possible, 16777216"},
+                 {{.threads = 1 << 20}, DEBERTA_E_ARGUMENT, "threads"},
+                 {{.memory_limit_bytes = 4096}, DEBERTA_E_MEMORY, "the limit is"}};
+    OWN_MODEL *model = open_model(small_model);
+    FOR_ROWS(i, cases) {
+        deberta_session_options options = cases[i].options;
+        options.struct_size = sizeof options;
+        expect_refusal(model, options, cases[i].code, cases[i].word);
+    }
     expect_refusal(model, (deberta_session_options){.struct_size = 0}, DEBERTA_E_ARGUMENT, "struct_size");
-    expect_refusal(model, (deberta_session_options){.struct_size = size, .features = 64}, DEBERTA_E_ARGUMENT, "0x40");
-    expect_refusal(model, (deberta_session_options){.struct_size = size, .isa = 99}, DEBERTA_E_ARGUMENT, "99");
-    expect_refusal(model, (deberta_session_options){.struct_size = size, .max_tokens = SIZE_MAX}, DEBERTA_E_ARGUMENT,
-                   "max_tokens");
-    expect_refusal(model, (deberta_session_options){.struct_size = size, .max_tokens = (1 << 24) + 1},
-                   DEBERTA_E_ARGUMENT, "above the largest possible, 16777216");
-    expect_refusal(model, (deberta_session_options){.struct_size = size, .threads = 1 << 20}, DEBERTA_E_ARGUMENT,
-                   "threads");
-    expect_refusal(model, (deberta_session_options){.struct_size = size, .memory_limit_bytes = 4096}, DEBERTA_E_MEMORY,
-                   "the limit is");
-    expect_refusal(NULL, (deberta_session_options){.struct_size = size}, DEBERTA_E_ARGUMENT, "model");
-    deberta_model_free(&model);
-}
-
-static void expect_batch_refusal(deberta_session *session, deberta_batch batch, const char *words)
-{
-    deberta_error error = {0};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
-    batch.struct_size = sizeof batch;
-    assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_E_ARGUMENT);
-    assert_non_null(strstr(error.message, words));
-    assert_null(outputs.hidden);
+    expect_refusal(NULL, (deberta_session_options){.struct_size = sizeof(deberta_session_options)}, DEBERTA_E_ARGUMENT,
+                   "model");
 }
 
 /* What is stored must lie within what the caller says is there. */
 TEST(short_outputs)
 {
-    deberta_model *model = open_model(small_model);
-    deberta_session *session = open_session(model, 16, 1);
+    OWN_MODEL *model = open_model(small_model);
+    OWN_SESSION *session = open_session(model, 16, 1);
     const int32_t ids[] = {1, 2};
     const size_t starts[] = {0, 2};
-    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
+    const deberta_batch batch = batch_of(ids, starts, 1);
     const float *const untouched = (const float *)&ids;
     for (size_t size = sizeof(size_t); size < sizeof(deberta_outputs); size += sizeof(size_t)) {
         deberta_error error = {0};
         deberta_outputs outputs = {.struct_size = size, .hidden = untouched, .hidden_stride = 7};
-        assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_E_ARGUMENT);
-        assert_non_null(strstr(error.message, "expected at least"));
+        check_refused(deberta_encode(session, &batch, &outputs, &error), &error, DEBERTA_E_ARGUMENT,
+                      "expected at least");
         assert_true(outputs.hidden == untouched && outputs.hidden_stride == 7);
     }
-    deberta_session_free(&session);
-    deberta_model_free(&model);
 }
 
 TEST(refused_opening)
@@ -227,8 +204,8 @@ TEST(refused_opening)
     deberta_model *model = NULL;
     deberta_error error = {0};
     const deberta_model_options options = {.struct_size = sizeof options, .threads = 1 << 20};
-    assert_int_equal(deberta_model_open(&model, small_model, &options, &error), DEBERTA_E_ARGUMENT);
-    assert_non_null(strstr(error.message, "1048576 threads"));
+    check_refused(deberta_model_open(&model, small_model, &options, &error), &error, DEBERTA_E_ARGUMENT,
+                  "1048576 threads");
     assert_null(model);
     model = (deberta_model *)&error; /* anything: what could not be made is NULL, whatever was there before */
     assert_int_equal(deberta_model_open(&model, NULL, NULL, &error), DEBERTA_E_ARGUMENT);
@@ -239,36 +216,41 @@ TEST(refused_opening)
 
 TEST(bad_batches)
 {
-    deberta_model *model = open_model(
+    OWN_MODEL *model = open_model(
         "synthetic:v3-base,layers=1,hidden=32,heads=2,intermediate=32,vocab=61,biased=1,types=2,positions=8");
-    deberta_session *session = open_session(model, 16, 1);
-    int32_t ids[32] = {1, 2, 3, 61}, types[] = {0, 2, 0}, positions[] = {0, 1, 8};
-    size_t three[] = {0, 3}, four[] = {0, 4}, nine[] = {0, 9}, many[] = {0, 17}, empty[] = {0, 2, 2},
-           shifted[] = {1, 2};
-    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = three}, "no sequence");
-    expect_batch_refusal(session, (deberta_batch){.sequence_starts = three, .sequences = 1}, "needs ids");
-    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = empty, .sequences = 2},
-                         "sequence 1 is empty");
-    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = shifted, .sequences = 1},
-                         "expected 0");
-    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = many, .sequences = 1}, "made for 16");
-    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = four, .sequences = 1},
-                         "id 61 at token 3: the vocabulary has 61 rows (0 ... 60)");
-    ids[3] = -1;
-    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = four, .sequences = 1},
-                         "id -1 at token 3");
-    ids[3] = 0;
-    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = nine, .sequences = 1},
-                         "sequence 0 has 9 tokens, but the position table of this model has 8 rows");
-    expect_batch_refusal(session,
-                         (deberta_batch){.ids = ids, .sequence_starts = three, .sequences = 1, .token_types = types},
-                         "token type 2 at token 1");
-    expect_batch_refusal(
-        session, (deberta_batch){.ids = ids, .sequence_starts = three, .sequences = 1, .position_ids = positions},
-        "position 8 at token 2");
+    OWN_SESSION *session = open_session(model, 16, 1);
+    static const int32_t types[] = {0, 2, 0}, positions[] = {0, 1, 8};
+    static const struct {
+        int32_t last; /* token 3 of the ids */
+        deberta_batch batch;
+        size_t starts[3];
+        const char *words;
+    } cases[] = {
+        {61, {.sequences = 0}, {0, 3}, "no sequence"},
+        {61, {.sequences = 2}, {0, 2, 2}, "sequence 1 is empty"},
+        {61, {.sequences = 1}, {1, 2}, "expected 0"},
+        {61, {.sequences = 1}, {0, 17}, "made for 16"},
+        {61, {.sequences = 1}, {0, 4}, "id 61 at token 3: the vocabulary has 61 rows (0 ... 60)"},
+        {-1, {.sequences = 1}, {0, 4}, "id -1 at token 3"},
+        {0, {.sequences = 1}, {0, 9}, "sequence 0 has 9 tokens, but the position table of this model has 8 rows"},
+        {0, {.sequences = 1, .token_types = types}, {0, 3}, "token type 2 at token 1"},
+        {0, {.sequences = 1, .position_ids = positions}, {0, 3}, "position 8 at token 2"},
+    };
+    deberta_error error;
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    FOR_ROWS(i, cases) {
+        const int32_t ids[32] = {1, 2, 3, cases[i].last};
+        deberta_batch batch = cases[i].batch;
+        batch.struct_size = sizeof batch;
+        batch.ids = ids;
+        batch.sequence_starts = cases[i].starts;
+        check_refused(deberta_encode(session, &batch, &outputs, &error), &error, DEBERTA_E_ARGUMENT, cases[i].words);
+        assert_null(outputs.hidden);
+    }
+    const deberta_batch without_ids = batch_of(NULL, cases[0].starts, 1);
+    check_refused(deberta_encode(session, &without_ids, &outputs, &error), &error, DEBERTA_E_ARGUMENT, "needs ids");
     float logits[64];
     size_t position = 0;
-    deberta_error error;
     assert_int_equal(deberta_task_logits(session, DEBERTA_TASK_RTD, &position, 1, logits, 64, &error),
                      DEBERTA_E_UNSUPPORTED);
     for (int task = -1; task <= DEBERTA_TASK_COUNT; task += DEBERTA_TASK_COUNT + 1) {
@@ -278,8 +260,6 @@ TEST(bad_batches)
                          DEBERTA_E_ARGUMENT);
         assert_string_equal(error.message, sentence);
     }
-    deberta_session_free(&session);
-    deberta_model_free(&model);
 }
 
 static deberta_status count_hidden(void *context, const deberta_hidden_block *block)
@@ -300,11 +280,9 @@ static int never_asked(void *context, size_t layer, size_t head, deberta_compone
  * forgotten. */
 TEST(observers_say_how_large_they_are)
 {
-    deberta_model *model = open_model(small_model);
-    deberta_session *session = NULL;
-    const deberta_session_options options = {
-        .struct_size = sizeof options, .max_tokens = 16, .features = DEBERTA_OBSERVE_HIDDEN};
-    assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+    OWN_MODEL *model = open_model(small_model);
+    OWN_SESSION *session =
+        open_session_with(model, (deberta_session_options){.max_tokens = 16, .features = DEBERTA_OBSERVE_HIDDEN});
     size_t seen = 0;
     deberta_error error = {0};
     deberta_observer observer = {.context = &seen,
@@ -318,36 +296,34 @@ TEST(observers_say_how_large_they_are)
                                  .sequences = 1,
                                  .observer = &observer};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
-    assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_E_ARGUMENT);
-    assert_non_null(strstr(error.message, "deberta_observer: struct_size is 0"));
+    check_refused(deberta_encode(session, &batch, &outputs, &error), &error, DEBERTA_E_ARGUMENT,
+                  "deberta_observer: struct_size is 0");
     assert_int_equal(seen, 0);
     observer.struct_size = offsetof(deberta_observer, wants_attention);
-    assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_OK);
+    assert_ok(deberta_encode(session, &batch, &outputs, &error));
     assert_int_equal(seen, 3);
-    deberta_session_free(&session);
-    deberta_model_free(&model);
 }
 
 /* A limit for model, session and results together; damaged weights; what a result was made of. */
 TEST(limits_of_the_whole)
 {
-    deberta_model *model = open_model(small_model);
+    OWN_MODEL *model = open_model(small_model);
     deberta_session *session = (deberta_session *)model;
     deberta_error error = {0};
     deberta_session_options options = {.struct_size = sizeof options, .max_tokens = 40, .threads = 2};
     size_t bytes;
-    assert_int_equal(deberta_session_predict_bytes(&bytes, model, &options, NULL), DEBERTA_OK);
+    assert_ok(deberta_session_predict_bytes(&bytes, model, &options, NULL));
     const deberta_model_info *info = deberta_model_describe(model);
     options.memory_limit_bytes = info->memory_bytes + bytes + 1000;
-    assert_int_equal(deberta_session_check_within(model, &options, 1000, NULL), DEBERTA_OK);
+    assert_ok(deberta_session_check_within(model, &options, 1000, NULL));
     assert_int_equal(deberta_session_check_within(model, &options, 1001, &error), DEBERTA_E_MEMORY);
     assert_int_equal(deberta_session_check_within(model, &options, SIZE_MAX, NULL), DEBERTA_E_MEMORY);
-    assert_int_equal(deberta_session_check_within(model, NULL, SIZE_MAX, NULL), DEBERTA_OK); /* no limit */
+    assert_ok(deberta_session_check_within(model, NULL, SIZE_MAX, NULL)); /* no limit */
     assert_int_equal(deberta_session_check_within(NULL, &options, 0, NULL), DEBERTA_E_ARGUMENT);
     assert_int_equal(deberta_session_create_within(&session, model, &options, 1001, &error), DEBERTA_E_MEMORY);
     assert_null(session);
     assert_int_equal(deberta_session_create_within(NULL, model, &options, 0, &error), DEBERTA_E_ARGUMENT);
-    assert_int_equal(deberta_session_create_within(&session, model, &options, 1000, &error), DEBERTA_OK);
+    assert_ok(deberta_session_create_within(&session, model, &options, 1000, &error));
 
     assert_int_equal(deberta_session_check_finite(NULL, &error), DEBERTA_E_ARGUMENT);
     assert_int_equal(deberta_session_check_finite(session, &error), DEBERTA_E_ARGUMENT); /* no batch yet */
@@ -355,31 +331,28 @@ TEST(limits_of_the_whole)
                                  .ids = (const int32_t[]){1, 2, 3},
                                  .sequence_starts = (const size_t[]){0, 3},
                                  .sequences = 1};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
-    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
-    assert_int_equal(deberta_session_check_finite(session, &error), DEBERTA_OK);
+    encode_batch(session, &batch);
+    assert_ok(deberta_session_check_finite(session, &error));
     session->hidden[session->hidden_stride + 5] = NAN;
-    assert_int_equal(deberta_session_check_finite(session, &error), DEBERTA_E_FORMAT);
-    assert_non_null(strstr(error.message, "value 5 of token 1's last hidden state"));
+    check_refused(deberta_session_check_finite(session, &error), &error, DEBERTA_E_FORMAT,
+                  "value 5 of token 1's last hidden state");
 
     char digest[65] = "untouched";
-    assert_int_equal(deberta_model_digest(model, digest, NULL), DEBERTA_OK);
+    assert_ok(deberta_model_digest(model, digest, NULL));
     assert_string_equal(digest, ""); /* made up: there are no files */
     assert_int_equal(deberta_model_digest(NULL, digest, NULL), DEBERTA_E_ARGUMENT);
     assert_int_equal(deberta_model_digest(model, NULL, NULL), DEBERTA_E_ARGUMENT);
     deberta_session_free(&session);
     deberta_model_free(&model);
     model = open_model("tests/golden/33-v3-mlm-emd");
-    assert_int_equal(deberta_model_digest(model, digest, NULL), DEBERTA_OK);
+    assert_ok(deberta_model_digest(model, digest, NULL));
     assert_int_equal(strspn(digest, "0123456789abcdef"), 64);
-    deberta_model_free(&model);
 }
 
 static const float *encode(deberta_session *session, const int32_t *ids, const size_t *starts, size_t sequences)
 {
     deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = sequences};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
-    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+    const deberta_outputs outputs = encode_batch(session, &batch);
     return outputs.hidden;
 }
 
@@ -387,12 +360,12 @@ static const float *encode(deberta_session *session, const int32_t *ids, const s
 static void check_groups(deberta_precision precision)
 {
     enum { SEQUENCES = 150 };
-    deberta_model *model = open_model_in(small_model, precision);
+    OWN_MODEL *model = open_model_in(small_model, precision);
     int32_t ids[3 * SEQUENCES];
     size_t starts[SEQUENCES + 1] = {0}, alone[] = {0, 0};
     for (size_t i = 0; i < SEQUENCES; i++) starts[i + 1] = starts[i] + 1 + i % 3;
     for (size_t i = 0; i < starts[SEQUENCES]; i++) ids[i] = (int32_t)(i * 7 % 61);
-    deberta_session *together = open_session(model, starts[SEQUENCES], 3), *single = open_session(model, 3, 1);
+    OWN_SESSION *together = open_session(model, starts[SEQUENCES], 3), *single = open_session(model, 3, 1);
     assert_true(together->key_panels < SEQUENCES);
     const float *hidden = encode(together, ids, starts, SEQUENCES);
     for (size_t i = 0; i < SEQUENCES; i++) {
@@ -403,9 +376,6 @@ static void check_groups(deberta_precision precision)
                                 expected + t * single->hidden_stride, 64 * sizeof *hidden);
         }
     }
-    deberta_session_free(&together);
-    deberta_session_free(&single);
-    deberta_model_free(&model);
 }
 
 TEST(short_sequences_in_groups)
@@ -418,14 +388,14 @@ TEST(short_sequences_in_groups)
 static void check_blocks(deberta_precision precision)
 {
     enum { TOKENS = 700 };
-    deberta_model *model = open_model_in(small_model, precision);
+    OWN_MODEL *model = open_model_in(small_model, precision);
     int32_t ids[TOKENS];
     size_t starts[] = {0, TOKENS};
     for (size_t i = 0; i < TOKENS; i++) ids[i] = (int32_t)(i * i % 61);
-    deberta_session *session = open_session(model, TOKENS, 1);
+    OWN_SESSION *session = open_session(model, TOKENS, 1);
     const float *hidden = encode(session, ids, starts, 1);
     size_t floats = TOKENS * session->hidden_stride;
-    float *expected = malloc(floats * sizeof *expected);
+    FREED_BY(free_memory) float *expected = malloc(floats * sizeof *expected);
     assert_non_null(expected);
     memcpy(expected, hidden, floats * sizeof *expected);
     size_t largest = session->query_rows, tile = session->row_tile;
@@ -433,9 +403,6 @@ static void check_blocks(deberta_precision precision)
         session->query_rows = rows;
         assert_memory_equal(encode(session, ids, starts, 1), expected, floats * sizeof *expected);
     }
-    free(expected);
-    deberta_session_free(&session);
-    deberta_model_free(&model);
 }
 
 TEST(query_blocks_change_no_bit)
@@ -464,34 +431,26 @@ TEST(decoded_positions_change_no_bit_of_each_other)
     uint64_t seed = 1;
     for (size_t t = 0; t < ALL; t++) ids[t] = (int32_t)random_below(&seed, WORDS);
     for (size_t i = 0; i < 2 * (sizeof models / sizeof *models); i++) {
-        deberta_model *model = open_model_in(models[i / 2], i % 2 ? DEBERTA_PRECISION_INT8 : DEBERTA_PRECISION_FLOAT32);
-        deberta_session *session = NULL;
-        const deberta_session_options options = {
-            .struct_size = sizeof options, .max_tokens = ALL, .threads = 2, .features = DEBERTA_KEEP_DECODER_INPUT};
-        const deberta_batch batch = {
-            .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 2};
+        OWN_MODEL *model = open_model_in(models[i / 2], i % 2 ? DEBERTA_PRECISION_INT8 : DEBERTA_PRECISION_FLOAT32);
+        const deberta_batch batch = batch_of(ids, starts, 2);
         static float alone[ALL * WORDS], together[ALL * WORDS];
-        assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
-        deberta_outputs outputs = {.struct_size = sizeof outputs};
-        assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+        OWN_SESSION *session = open_session_with(
+            model, (deberta_session_options){.max_tokens = ALL, .threads = 2, .features = DEBERTA_KEEP_DECODER_INPUT});
+        encode_batch(session, &batch);
         for (size_t t = 0; t < ALL; t++)
-            assert_int_equal(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, &t, 1, alone + t * WORDS, WORDS, NULL),
-                             DEBERTA_OK);
+            assert_ok(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, &t, 1, alone + t * WORDS, WORDS, NULL));
         for (size_t draw = 0; draw < DRAWS; draw++) {
             size_t asked[ALL], count = 0;
             const uint64_t first_seed = seed;
             for (size_t t = 0; t < ALL; t++)
                 if (random_below(&seed, (size_t)1 << draw % 7) == 0) asked[count++] = t;
             if (count > 1 && draw % 3 == 2) asked[count / 2] = asked[count / 2 - 1]; /* asked for twice */
-            assert_int_equal(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, asked, count, together, WORDS, NULL),
-                             DEBERTA_OK);
+            assert_ok(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, asked, count, together, WORDS, NULL));
             for (size_t k = 0; k < count; k++)
                 if (memcmp(together + k * WORDS, alone + asked[k] * WORDS, WORDS * sizeof *alone))
                     fail_msg("%s: position %zu of %zu (seed %llu)", models[i / 2], k, count,
                              (unsigned long long)first_seed);
         }
-        deberta_session_free(&session);
-        deberta_model_free(&model);
     }
 }
 
@@ -504,10 +463,10 @@ TEST(encoding_again_faults_no_page)
 #endif
     enum { TOKENS = 2048, TRIES = 5 };
     static int32_t ids[TOKENS];
-    deberta_model *model = open_model("synthetic:v3-xsmall,layers=1,vocab=61");
-    deberta_session *session = open_session(model, TOKENS, 2);
+    OWN_MODEL *model = open_model("synthetic:v3-xsmall,layers=1,vocab=61");
+    OWN_SESSION *session = open_session(model, TOKENS, 2);
     static const size_t lengths[] = {128, TOKENS};
-    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+    FOR_ROWS(k, lengths) {
         size_t starts[] = {0, lengths[k]};
         long fewest = 1;
         encode(session, ids, starts, 1);
@@ -519,8 +478,6 @@ TEST(encoding_again_faults_no_page)
         }
         assert_int_equal(fewest, 0);
     }
-    deberta_session_free(&session);
-    deberta_model_free(&model);
 }
 
 /* Recomputing position projections is a matter of time only, and so are times per stage. */
@@ -531,21 +488,18 @@ TEST(internal_switches_change_no_bit)
     int32_t ids[] = {5, 7, 1, 0, 60, 33, 2, 5, 5, 9};
     size_t starts[] = {0, 6, 10};
     for (size_t i = 0; i < 2; i++) {
-        deberta_model *model = NULL;
+        OWN_MODEL *model = NULL;
         model_internal_options keep = {.keep_position_projections = true};
-        assert_int_equal(model_open_internal(&model, paths[i], NULL, &keep, NULL), DEBERTA_OK);
-        deberta_session *plain = open_session(model, 16, 2), *special = NULL;
+        assert_ok(model_open_internal(&model, paths[i], NULL, &keep, NULL));
+        OWN_SESSION *plain = open_session(model, 16, 2), *special = NULL;
         deberta_session_options options = {.struct_size = sizeof options, .max_tokens = 16, .threads = 2};
         session_internal_options internal = {.recompute_positions = true, .profile = true};
-        assert_int_equal(session_create_internal(&special, model, &options, &internal, NULL), DEBERTA_OK);
+        assert_ok(session_create_internal(&special, model, &options, &internal, NULL));
         const float *expected = encode(plain, ids, starts, 2), *hidden = encode(special, ids, starts, 2);
         assert_memory_equal(hidden, expected, 10 * plain->hidden_stride * sizeof *hidden);
         assert_null(session_profile(plain));
         assert_true(session_profile(special)->lanes[0].seconds[PROFILE_POSITIONS] > 0);
         assert_true(session_profile(special)->lanes[0].seconds[PROFILE_FEED_FORWARD] > 0);
-        deberta_session_free(&plain);
-        deberta_session_free(&special);
-        deberta_model_free(&model);
     }
 }
 
@@ -567,8 +521,7 @@ typedef struct caller {
 static deberta_status call(const caller *c, deberta_session *session, float (*hidden)[WIDTH],
                            float (*logits)[VOCABULARY])
 {
-    const deberta_batch batch = {
-        .struct_size = sizeof batch, .ids = c->ids, .sequence_starts = c->starts, .sequences = 2};
+    const deberta_batch batch = batch_of(c->ids, c->starts, 2);
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     DEBERTA_TRY(deberta_encode(session, &batch, &outputs, NULL));
     for (size_t t = 0; t < c->starts[2]; t++)
@@ -607,9 +560,8 @@ static void prepare_caller(caller *c, size_t number, const deberta_model *model,
         c->ids[t] = (int32_t)((t * t + 7 * number) % VOCABULARY);
         c->positions[t] = t;
     }
-    deberta_session *alone = open_session(model, CALLER_TOKENS, 1);
-    assert_int_equal(call(c, alone, c->hidden, c->logits), DEBERTA_OK);
-    deberta_session_free(&alone);
+    OWN_SESSION *alone = open_session(model, CALLER_TOKENS, 1);
+    assert_ok(call(c, alone, c->hidden, c->logits));
 }
 
 /* All at the same time, a session each. */
@@ -636,9 +588,8 @@ static void run_callers(const deberta_model *model, deberta_threads *shared)
 
 TEST(sessions_of_one_model_run_at_the_same_time)
 {
-    deberta_model *model = open_model(small_model);
+    OWN_MODEL *model = open_model(small_model);
     run_callers(model, NULL);
-    deberta_model_free(&model);
 }
 
 static size_t threads_of_process(void)
@@ -654,48 +605,45 @@ static size_t threads_of_process(void)
 /* However many sessions there are, no more workers than were made once, and the bits of sessions alone. */
 TEST(sessions_share_threads)
 {
-    deberta_model *model = open_model(small_model);
+    OWN_MODEL *model = open_model(small_model);
     deberta_threads *shared = NULL;
     deberta_session *sessions[5] = {0};
-    assert_int_equal(deberta_threads_create(&shared, 3, 0, NULL), DEBERTA_OK);
+    assert_ok(deberta_threads_create(&shared, 3, 0, NULL));
     assert_int_equal(deberta_threads_count(shared), 3);
     const size_t before = threads_of_process();
     const deberta_session_options options = {
         .struct_size = sizeof options, .max_tokens = CALLER_TOKENS, .shared_threads = shared};
     size_t predicted;
-    assert_int_equal(deberta_session_predict_bytes(&predicted, model, &options, NULL), DEBERTA_OK);
-    for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) {
-        assert_int_equal(deberta_session_create(&sessions[i], model, &options, NULL), DEBERTA_OK);
+    assert_ok(deberta_session_predict_bytes(&predicted, model, &options, NULL));
+    FOR_ROWS(i, sessions) {
+        assert_ok(deberta_session_create(&sessions[i], model, &options, NULL));
         assert_int_equal(deberta_session_threads(sessions[i]), 3);
         assert_int_equal(deberta_session_memory_bytes(sessions[i]), predicted);
     }
     assert_int_equal(threads_of_process(), before);
-    for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) deberta_session_free(&sessions[i]);
+    FOR_ROWS(i, sessions) deberta_session_free(&sessions[i]);
     run_callers(model, shared);
     deberta_threads_free(&shared);
     assert_null(shared);
     deberta_threads_free(&shared);
     deberta_threads_free(NULL);
-    deberta_model_free(&model);
 }
 
 TEST(shared_threads_are_refused)
 {
-    deberta_model *model = open_model(small_model);
-    deberta_threads *shared = (deberta_threads *)model;
+    OWN_MODEL *model = open_model(small_model);
+    FREED_BY(deberta_threads_free) deberta_threads *shared = (deberta_threads *)model;
     deberta_error error = {0};
     assert_int_equal(deberta_threads_create(NULL, 1, 0, &error), DEBERTA_E_ARGUMENT);
     assert_int_equal(deberta_threads_create(&shared, 1025, 0, &error), DEBERTA_E_ARGUMENT);
     assert_null(shared);
     assert_non_null(strstr(error.message, "1025 threads are more than 1024"));
-    assert_int_equal(deberta_threads_create(&shared, 2, 0, NULL), DEBERTA_OK);
+    assert_ok(deberta_threads_create(&shared, 2, 0, NULL));
     deberta_session_options options = {.struct_size = sizeof options, .threads = 2, .shared_threads = shared};
     expect_refusal(model, options, DEBERTA_E_ARGUMENT, "shared_threads");
     options.threads = 0;
     options.pin_threads = 1;
     expect_refusal(model, options, DEBERTA_E_ARGUMENT, "shared_threads");
-    deberta_threads_free(&shared);
-    deberta_model_free(&model);
 }
 
 enum { WATCHED_THREADS = 4, WATCHED_TOKENS = 150, WATCHED_LAYERS = 2, WATCHED_HEADS = 4 };
@@ -762,13 +710,13 @@ TEST(observers_are_called_one_at_a_time)
     watch w = {.overlapped = false};
     int32_t ids[WATCHED_TOKENS];
     for (size_t t = 0; t < WATCHED_TOKENS; t++) ids[t] = (int32_t)(t * 5 % VOCABULARY);
-    deberta_model *model = open_model(small_model);
-    deberta_session *session = NULL;
+    OWN_MODEL *model = open_model(small_model);
+    OWN_SESSION *session = NULL;
     const deberta_session_options options = {.struct_size = sizeof options,
                                              .max_tokens = WATCHED_TOKENS,
                                              .threads = WATCHED_THREADS,
                                              .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION};
-    assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+    assert_ok(deberta_session_create(&session, model, &options, NULL));
     const deberta_observer observer = {.struct_size = sizeof observer,
                                        .context = &w,
                                        .on_hidden = watch_hidden,
@@ -779,8 +727,7 @@ TEST(observers_are_called_one_at_a_time)
                                  .sequence_starts = (const size_t[]){0, 50, WATCHED_TOKENS},
                                  .sequences = 2,
                                  .observer = &observer};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
-    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+    encode_batch(session, &batch);
     assert_false(w.overlapped || w.unasked || w.unwanted);
     assert_in_range(w.thread_count, 2, WATCHED_THREADS); /* with one there would have been nothing to keep apart */
     assert_int_equal(w.hidden_calls, WATCHED_LAYERS + 1);
@@ -789,8 +736,6 @@ TEST(observers_are_called_one_at_a_time)
             for (size_t part = 0; part < DEBERTA_COMPONENT_COUNT; part++)
                 assert_int_equal(w.rows[layer][head][part],
                                  is_watched(head, (deberta_component)part) ? WATCHED_TOKENS : 0);
-    deberta_session_free(&session);
-    deberta_model_free(&model);
 }
 
 /* -------------------------------------------------------------------------------------------------------- positions */
@@ -816,17 +761,14 @@ static void reference_results(const char *path, const int32_t *ids, const int32_
         wide_positions[t] = positions[t];
     }
     const reference_input input = {.tokens = PLACED, .ids = wide_ids, .position_ids = wide_positions};
-    reference_model *model = NULL;
-    assert_int_equal(reference_open(&model, path, DEBERTA_REFERENCE_MICROSOFT, NULL), DEBERTA_OK);
+    FREED_BY(reference_free) reference_model *model = NULL;
+    assert_ok(reference_open(&model, path, DEBERTA_REFERENCE_MICROSOFT, NULL));
     const size_t states = PLACED * model->config.hidden_size;
-    double *all = calloc((model->config.layers + 1) * states, sizeof *all);
+    FREED_BY(free_memory) double *all = calloc((model->config.layers + 1) * states, sizeof *all);
     assert_non_null(all);
-    assert_int_equal(reference_encode(model, &input, all, NULL, NULL), DEBERTA_OK);
+    assert_ok(reference_encode(model, &input, all, NULL, NULL));
     memcpy(hidden, all + model->config.layers * states, states * sizeof *hidden);
-    if (head < DEBERTA_TASK_COUNT)
-        assert_int_equal(reference_head_logits(model, head, &input, all, logits, NULL), DEBERTA_OK);
-    free(all);
-    reference_free(&model);
+    if (head < DEBERTA_TASK_COUNT) assert_ok(reference_head_logits(model, head, &input, all, logits, NULL));
 }
 
 /* Positions of the caller's choice, moved along in one sequence and shuffled in the other, where they enter at the
@@ -850,12 +792,10 @@ TEST(positions_of_the_caller)
         ids[t] = (int32_t)(t * 11 % VOCABULARY);
         positions[t] = (int32_t)(t < PLACED ? 40 + t : t * 5 % PLACED + 3);
     }
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        deberta_model *model = open_model(cases[i].path);
-        deberta_session *session = NULL;
-        const deberta_session_options options = {
-            .struct_size = sizeof options, .max_tokens = 2 * PLACED, .features = DEBERTA_KEEP_DECODER_INPUT};
-        assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+    FOR_ROWS(i, cases) {
+        OWN_MODEL *model = open_model(cases[i].path);
+        OWN_SESSION *session = open_session_with(
+            model, (deberta_session_options){.max_tokens = 2 * PLACED, .features = DEBERTA_KEEP_DECODER_INPUT});
         const size_t width = deberta_model_describe(model)->hidden_size, columns = VOCABULARY;
         double hidden[PLACED * PLACED_WIDTH], logits[PLACED * VOCABULARY];
         float found[2 * PLACED * VOCABULARY];
@@ -866,11 +806,9 @@ TEST(positions_of_the_caller)
                                          .sequence_starts = starts,
                                          .sequences = 2,
                                          .position_ids = given ? positions : NULL};
-            deberta_outputs outputs = {.struct_size = sizeof outputs};
-            assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+            const deberta_outputs outputs = encode_batch(session, &batch);
             if (cases[i].head < DEBERTA_TASK_COUNT)
-                assert_int_equal(deberta_task_logits(session, cases[i].head, all, 2 * PLACED, found, columns, NULL),
-                                 DEBERTA_OK);
+                assert_ok(deberta_task_logits(session, cases[i].head, all, 2 * PLACED, found, columns, NULL));
             for (size_t s = 0; s < 2; s++) {
                 reference_results(cases[i].path, ids + s * PLACED, positions + s * PLACED, cases[i].head, hidden,
                                   logits);
@@ -883,7 +821,5 @@ TEST(positions_of_the_caller)
                 assert_true(given ? answers < tolerance : answers > moves);
             }
         }
-        deberta_session_free(&session);
-        deberta_model_free(&model);
     }
 }

@@ -1,7 +1,5 @@
 /* SHA-256: the standard's examples, in plain C and, where the processor has them, by its instructions, which must
  * agree. SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "core/base/cpu.h"
@@ -17,7 +15,7 @@ static void check_examples(unsigned features)
         {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         char digest[65];
         sha256 hash;
         sha256_begin(&hash, features);

@@ -1,7 +1,4 @@
 /* Which shards are in memory at once, and how sums of their gradients come together. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "core/base/memory.h"
@@ -24,7 +21,7 @@ static void deal(dealt_step *step, uint64_t *state)
     size_t lengths[MOST_SEQUENCES], shard_of[MOST_SEQUENCES], place = 0;
     const size_t count = 1 + random_below(state, MOST_SEQUENCES), longest = 1 + random_below(state, LONGEST);
     for (size_t i = 0; i < count; i++) lengths[i] = 1 + random_below(state, longest);
-    assert_int_equal(step_batch_deal(lengths, count, SHARDS, shard_of, NULL), DEBERTA_OK);
+    assert_ok(step_batch_deal(lengths, count, SHARDS, shard_of, NULL));
     *step = (dealt_step){0};
     for (size_t shard = 0; shard < SHARDS; shard++) {
         for (size_t i = 0; i < count; i++)
@@ -126,9 +123,9 @@ TEST(test_tree)
     executor *runner = NULL;
     gradient_tree tree;
     uint64_t state = 7;
-    assert_int_equal(executor_create(&runner, 2, false, NULL, NULL), DEBERTA_OK);
+    assert_ok(executor_create(&runner, 2, false, NULL, NULL));
     for (size_t i = 0; i < PLACES; i++) places[i] = (gradient_place){&at_hand[i], counts[i]};
-    assert_int_equal(gradient_tree_open(&tree, places, PLACES, SHARDS, 1, NULL), DEBERTA_OK);
+    assert_ok(gradient_tree_open(&tree, places, PLACES, SHARDS, 1, NULL));
     for (size_t round = 0; round < 50; round++) {
         float values[SHARDS];
         bool there[SHARDS], any;

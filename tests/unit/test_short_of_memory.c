@@ -1,8 +1,5 @@
 /* What training writes as JSON while a request of jansson for memory fails, each in turn: an error, or every byte.
  * SPDX-License-Identifier: MIT */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -32,7 +29,7 @@ static void each_fails_in_turn(maker make, size_t most)
     deberta_error err = {0};
     json_set_alloc_funcs(request, free);
     failing = requests = 0;
-    char *whole = make(&err);
+    FREED_BY(free_memory) char *whole = make(&err);
     assert_non_null(whole);
     size_t refused = 0;
     for (failing = requests > most ? requests - most : 1;; failing++) {
@@ -52,7 +49,6 @@ static void each_fails_in_turn(maker make, size_t most)
     }
     json_set_alloc_funcs(malloc, free);
     assert_true(refused > 5);
-    free(whole);
 }
 
 static char *saved_config(deberta_error *err)

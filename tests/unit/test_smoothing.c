@@ -3,10 +3,10 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
+
+#include "tests/unit/model_helpers.h"
 
 #include "check/mutation.h"
 #include "core/base/numbers.h"
@@ -28,24 +28,17 @@ static int32_t id_of(int token) { return 1 + token * 37 % 299; }
 static void encode_watched(states *found, const char *path, deberta_precision precision, const mutation *fault,
                            const deberta_interventions *watcher)
 {
-    deberta_model *model = NULL;
-    deberta_session *session = NULL;
+    OWN_MODEL *model = NULL;
     int32_t ids[TOKENS];
     const size_t starts[] = {0, TOKENS};
     const deberta_model_options options = {.struct_size = sizeof options, .precision = precision};
-    const deberta_session_options session_options = {
-        .struct_size = sizeof session_options, .max_tokens = TOKENS, .threads = 1};
-    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    const deberta_batch batch = batch_of(ids, starts, 1);
     for (int k = 0; k < TOKENS; k++) ids[k] = id_of(k);
-    assert_int_equal(model_open_mutated(&model, path, &options, fault, NULL), DEBERTA_OK);
-    assert_int_equal(deberta_session_create(&session, model, &session_options, NULL), DEBERTA_OK);
-    assert_int_equal(deberta_session_intervene(session, watcher, NULL), DEBERTA_OK);
-    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
-    for (size_t i = 0; i < TOKENS; i++)
-        memcpy(found->value[i], outputs.hidden + i * outputs.hidden_stride, sizeof found->value[i]);
-    deberta_session_free(&session);
-    deberta_model_free(&model);
+    assert_ok(model_open_mutated(&model, path, &options, fault, NULL));
+    OWN_SESSION *session = open_session_with(model, (deberta_session_options){.max_tokens = TOKENS, .threads = 1});
+    assert_ok(deberta_session_intervene(session, watcher, NULL));
+    const deberta_outputs outputs = encode_batch(session, &batch);
+    copy_rows(found->value[0], &outputs, 0, TOKENS, HIDDEN);
 }
 
 static void encode(states *found, const char *path, deberta_precision precision, const mutation *fault)
@@ -92,10 +85,10 @@ static const struct {
 
 TEST(outliers_are_evened_out)
 {
-    states *exact = malloc(sizeof *exact), *found = malloc(sizeof *found);
+    FREED_BY(free_memory) states *exact = malloc(sizeof *exact), *found = malloc(sizeof *found);
     assert_non_null(exact);
     assert_non_null(found);
-    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+    FOR_ROWS(k, models) {
         encode(exact, models[k].path, DEBERTA_PRECISION_FLOAT32, NULL);
         for (int p = DEBERTA_PRECISION_INT16; p < DEBERTA_PRECISION_COUNT; p++) {
             encode(found, models[k].path, (deberta_precision)p, NULL);
@@ -108,8 +101,6 @@ TEST(outliers_are_evened_out)
             assert_true(unsmoothed > models[k].lost * smoothed);
         }
     }
-    free(exact);
-    free(found);
 }
 
 /* A channel of a layer's activation that is large at one token, and 0 at all others, as trained models have it: its
@@ -199,11 +190,12 @@ TEST(spikes_keep_their_digits)
     const char *given = getenv("TEST_SEED");
     const unsigned long long seed = given ? strtoull(given, NULL, 10) : 1;
     uint64_t random = seed;
+    FREED_BY(free_memory)
     states *exact = malloc(sizeof *exact), *found = malloc(sizeof *found), *plain = malloc(sizeof *plain);
     assert_non_null(exact);
     assert_non_null(found);
     assert_non_null(plain);
-    for (size_t m = 0; m < sizeof spiked_models / sizeof *spiked_models; m++) {
+    FOR_ROWS(m, spiked_models) {
         const deberta_interventions look = {.context = &drawn_spike, .edit_hidden = take_direction};
         char path[160];
         snprintf(path, sizeof path, "synthetic:%s,layers=%d,hidden=%d%s,intermediate=%d,vocab=300,seed=%zu",
@@ -227,16 +219,13 @@ TEST(spikes_keep_their_digits)
                          drawn_spike.token, seed);
         }
     }
-    free(exact);
-    free(found);
-    free(plain);
 }
 
 /* Channels are as large as they are said to be: of each kind, the root mean square in the last hidden states. */
 TEST(outliers_are_large)
 {
     const synthetic_weights made = {.config.hidden_size = HIDDEN, .outliers = 6};
-    states *found = malloc(sizeof *found);
+    FREED_BY(free_memory) states *found = malloc(sizeof *found);
     double squares[2] = {0, 0};
     assert_non_null(found);
     encode(found, SHAPE ",outliers=6", DEBERTA_PRECISION_FLOAT32, NULL);
@@ -244,7 +233,6 @@ TEST(outliers_are_large)
         for (size_t j = 0; j < HIDDEN; j++)
             squares[synthetic_is_outlier(&made, j)] += (double)found->value[i][j] * (double)found->value[i][j];
     assert_true(sqrt(squares[1] / 6) > 20 * sqrt(squares[0] / (HIDDEN - 6)));
-    free(found);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ spreads */
@@ -295,7 +283,7 @@ TEST(spread_of_an_activation)
     kernels table;
     float mean[CHANNELS] = {0, 100, -100, 0}, deviation[CHANNELS] = {1, 2, 3, 10};
     const channel_spread spread = {mean, deviation};
-    assert_int_equal(kernels_select(&table, DEBERTA_ISA_SCALAR, NULL), DEBERTA_OK);
+    assert_ok(kernels_select(&table, DEBERTA_ISA_SCALAR, NULL));
     spread_activate(&spread, &table, ACTIVATION_RELU, CHANNELS);
     assert_float_equal(mean[0], 1 / sqrt(2 * acos(-1)), 0.07);
     assert_float_equal(deviation[0], sqrt(0.5 - 1 / (2 * acos(-1))), 0.07);
@@ -328,7 +316,7 @@ TEST(largest_values_of_channels)
 {
     float mean[CHANNELS] = {-1, 0, 10, -9}, deviation[CHANNELS] = {1, 2, 30, 1}, amplitudes[CHANNELS];
     kernels table;
-    assert_int_equal(kernels_select(&table, DEBERTA_ISA_SCALAR, NULL), DEBERTA_OK);
+    assert_ok(kernels_select(&table, DEBERTA_ISA_SCALAR, NULL));
     largest_amplitudes(amplitudes, &(channel_spread){mean, deviation}, &table, ACTIVATION_RELU, CHANNELS, 16);
     assert_float_equal(amplitudes[0], 3, 1e-6);
     assert_float_equal(amplitudes[1], 8, 1e-6);

@@ -1,7 +1,6 @@
 /* Statistics against answers computed elsewhere (SciPy 1.x: binom, mannwhitneyu, lstsq) or by hand.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
 
 #include "tests/unit/test.h"
 
@@ -32,12 +31,11 @@ TEST(test_summary_of_seven)
 /* Samples 1 ... n, so that the ends of the interval tell which order statistics were taken. */
 static statistics_summary summary_of_first(size_t n)
 {
-    double *samples = malloc(n * sizeof *samples);
+    FREED_BY(free_memory) double *samples = malloc(n * sizeof *samples);
     assert_non_null(samples);
     for (size_t i = 0; i < n; i++) samples[(i * 7919) % n] = (double)i + 1;
     statistics_summary s;
     statistics_summarize(&s, samples, n);
-    free(samples);
     return s;
 }
 
@@ -56,7 +54,7 @@ TEST(test_median_intervals)
         {100, 40, 61, 0.9647997997822951},
         {1200, 566, 635, 0.9536584799640776},
     };
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    FOR_ROWS(i, expected) {
         statistics_summary s = summary_of_first(expected[i].n);
         assert_near(s.low, (double)expected[i].low, 0);
         assert_near(s.high, (double)expected[i].high, 0);

@@ -1,9 +1,6 @@
 /* What every call of the library shares: the version, the structs of callers of other versions, names of codes.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "core/base/status.h"
@@ -40,10 +37,10 @@ TEST(earlier_structs_are_filled_up)
 {
     const known given = {.struct_size = offsetof(known, second), .first = 7, .second = 8};
     known found = {.first = 1, .second = 1};
-    assert_int_equal(copy_struct(&found, &given, sizeof found, "known", NULL), DEBERTA_OK);
+    assert_ok(copy_struct(&found, &given, sizeof found, "known", NULL));
     assert_int_equal(found.first, 7);
     assert_int_equal(found.second, 0);
-    assert_int_equal(copy_struct(&found, NULL, sizeof found, "known", NULL), DEBERTA_OK);
+    assert_ok(copy_struct(&found, NULL, sizeof found, "known", NULL));
     assert_int_equal(found.first, 0);
 }
 
@@ -53,7 +50,7 @@ TEST(later_structs_must_not_ask_for_more)
     known found;
     deberta_error error = {0};
     given = (later){.known = {.struct_size = offsetof(later, rest), .first = 7, .second = 8}};
-    assert_int_equal(copy_struct(&found, &given, sizeof found, "known", &error), DEBERTA_OK);
+    assert_ok(copy_struct(&found, &given, sizeof found, "known", &error));
     assert_int_equal(found.second, 8);
 
     given.third = 1;
@@ -65,18 +62,18 @@ TEST(later_structs_must_not_ask_for_more)
 
     given.third = 0;
     given.known.struct_size = 4096;
-    assert_int_equal(copy_struct(&found, &given, sizeof found, "known", NULL), DEBERTA_OK);
+    assert_ok(copy_struct(&found, &given, sizeof found, "known", NULL));
     given.rest[4095 - offsetof(later, rest)] = 1; /* the last byte that struct_size covers */
     assert_int_equal(copy_struct(&found, &given, sizeof found, "known", NULL), DEBERTA_E_ARGUMENT);
     given.known.struct_size = 4095;
-    assert_int_equal(copy_struct(&found, &given, sizeof found, "known", NULL), DEBERTA_OK);
+    assert_ok(copy_struct(&found, &given, sizeof found, "known", NULL));
 }
 
 /* A size that nobody can have meant is found before anything behind the struct is looked at. */
 TEST(sizes_that_were_never_set)
 {
     static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, 4097, 1000000000000000, SIZE_MAX};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    FOR_ROWS(i, sizes) {
         known given = {.struct_size = sizes[i]}, found;
         deberta_error error = {0};
         assert_int_equal(copy_struct(&found, &given, sizeof found, "known", &error), DEBERTA_E_ARGUMENT);

@@ -1,12 +1,12 @@
 /* Whole sweeps over a tiny made-up model: which points there are, what each result holds, and what is refused.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 
 #include "bench/sweep.h"
+
+static void results_free(bench_results *of) { scope_free(&of->memory); }
 
 static scope memory; /* of lists */
 
@@ -15,7 +15,7 @@ static scope memory; /* of lists */
 static size_list list_of(const char *text)
 {
     size_list list;
-    assert_int_equal(range_parse(&memory, &list, text, "list", 1, 100000, false, NULL), DEBERTA_OK);
+    assert_ok(range_parse(&memory, &list, text, "list", 1, 100000, false, NULL));
     return list;
 }
 
@@ -41,7 +41,7 @@ TEST(test_a_grid)
     options.threads = list_of("1,3");
     options.isas = isas;
     options.isa_count = 2;
-    bench_results results = swept(&options);
+    FREED_BY(results_free) bench_results results = swept(&options);
     assert_int_equal(results.count, 16);
     assert_int_equal(results.disagreements, 0);
     for (size_t i = 0; i < results.count; i++) {
@@ -58,13 +58,12 @@ TEST(test_a_grid)
     }
     assert_true(results.result[0].checksum != results.result[4].checksum);
     assert_true(results.result[0].checksum != results.result[8].checksum);
-    scope_free(&results.memory);
 }
 
 TEST(test_defaults)
 {
     sweep_options options = quick_options();
-    bench_results results = swept(&options);
+    FREED_BY(results_free) bench_results results = swept(&options);
     assert_int_equal(results.count, 1);
     const bench_result *r = &results.result[0];
     assert_int_equal(r->n, SWEEP_DEFAULT_LENGTH);
@@ -74,7 +73,6 @@ TEST(test_defaults)
     assert_string_equal(r->attention, "full");
     assert_int_equal(r->threads, results.sheet.topology.usable_cores);
     assert_true(results.load_s > 0 && results.load_peak_rss_bytes > 0);
-    scope_free(&results.memory);
 }
 
 /* Is most of every encode inside of its stages? */
@@ -100,7 +98,7 @@ TEST(test_variants_of_attention)
     options.position_cache = SWEEP_CACHE_BOTH;
     options.breakdown = true;
     options.threads = list_of("1");
-    bench_results results = swept(&options);
+    FREED_BY(results_free) bench_results results = swept(&options);
     for (int i = 1; i < TRIES && !stages_fill_the_encode(&results); i++) {
         scope_free(&results.memory);
         results = swept(&options);
@@ -134,7 +132,6 @@ TEST(test_variants_of_attention)
         assert_true(r->breakdown[PROFILE_FEED_FORWARD].seconds > 0);
         assert_int_equal(r->breakdown[PROFILE_POSITIONS].seconds > 0, i == 1);
     }
-    scope_free(&results.memory);
 }
 
 TEST(test_batches_and_mixes)
@@ -146,7 +143,7 @@ TEST(test_batches_and_mixes)
     options.mixes = &mix;
     options.mix_count = 1;
     options.cold = true;
-    bench_results results = swept(&options);
+    FREED_BY(results_free) bench_results results = swept(&options);
     assert_int_equal(results.count, 3);
     assert_int_equal(results.result[1].batch, 4);
     assert_int_equal(results.result[1].tokens, 24);
@@ -156,7 +153,6 @@ TEST(test_batches_and_mixes)
     assert_int_equal(ragged->tokens, 24);
     assert_int_equal(ragged->lengths[1], 5);
     assert_true(ragged->cold);
-    scope_free(&results.memory);
 }
 
 TEST(test_minimum_time_adds_samples)
@@ -164,14 +160,13 @@ TEST(test_minimum_time_adds_samples)
     sweep_options options = quick_options();
     options.lengths = list_of("1");
     options.min_seconds = 0.2; /* an encode of one token takes well below a millisecond */
-    bench_results results = swept(&options);
+    FREED_BY(results_free) bench_results results = swept(&options);
     const bench_result *result = &results.result[0];
     double seconds = 0;
     for (size_t k = 0; k < result->time.count; k++) seconds += result->samples[k];
     assert_true(result->time.count > 3);
     assert_true(result->time.count <= SWEEP_MAX_SAMPLES);
     assert_true(seconds >= options.min_seconds || result->time.count == SWEEP_MAX_SAMPLES);
-    scope_free(&results.memory);
 }
 
 typedef struct watched {
@@ -195,7 +190,7 @@ TEST(test_progress_grows_and_can_stop)
     options.lengths = list_of("2,3");
     options.progress = watch;
     options.progress_context = &w;
-    bench_results results = swept(&options);
+    FREED_BY(results_free) bench_results results = swept(&options);
     assert_false(w.went_back);
     assert_true(w.done > 0.3 && w.calls > 6);
     scope_free(&results.memory);
@@ -204,17 +199,14 @@ TEST(test_progress_grows_and_can_stop)
     results = swept(&options);
     assert_int_equal(results.count, 1);
     assert_string_equal(results.sheet.notes[results.sheet.note_count - 1], "stopped before the end");
-    scope_free(&results.memory);
 }
 
 static void assert_refused(const sweep_options *options, deberta_status expected, const char *message)
 {
-    bench_results results;
+    FREED_BY(results_free) bench_results results;
     deberta_error err = {0};
-    assert_int_equal(sweep_run(&results, options, &err), expected);
-    if (!strstr(err.message, message)) fail_msg("%s", err.message);
+    check_refused(sweep_run(&results, options, &err), &err, expected, message);
     assert_null(results.result);
-    scope_free(&results.memory);
 }
 
 TEST(test_what_cannot_be_swept)

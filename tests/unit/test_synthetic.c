@@ -2,8 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 
@@ -47,21 +45,19 @@ TEST(names)
     };
     assert_true(synthetic_names("synthetic:x"));
     assert_false(synthetic_names("models/synthetic:x"));
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        model_config config;
+    FOR_ROWS(i, good) {
+        FREED_BY(config_free) model_config config;
         synthetic_weights weights;
-        assert_int_equal(synthetic_parse(&config, &weights, good[i], NULL), DEBERTA_OK);
-        config_free(&config);
+        assert_ok(synthetic_parse(&config, &weights, good[i], NULL));
     }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        model_config config;
+    FOR_ROWS(i, bad) {
+        FREED_BY(config_free) model_config config;
         synthetic_weights weights;
         deberta_error error = {0};
         assert_int_not_equal(synthetic_parse(&config, &weights, bad[i], &error), DEBERTA_OK);
         assert_non_null(strstr(error.message, bad[i]));
         /* one that went wrong, such as a number beyond all, has no consequence for the next */
-        assert_int_equal(synthetic_parse(&config, &weights, good[1], NULL), DEBERTA_OK);
-        config_free(&config);
+        assert_ok(synthetic_parse(&config, &weights, good[1], NULL));
     }
 }
 
@@ -73,7 +69,7 @@ typedef struct made {
 
 static void make(made *m, const char *path)
 {
-    assert_int_equal(synthetic_parse(&m->config, &m->weights, path, NULL), DEBERTA_OK);
+    assert_ok(synthetic_parse(&m->config, &m->weights, path, NULL));
     m->source = weight_source_of_synthetic(&m->weights, path);
 }
 
@@ -81,7 +77,7 @@ static void read_values(const made *m, const char *name, size_t first, size_t co
 {
     weight_tensor found;
     assert_true(m->source.find(m->source.context, name, &found));
-    assert_int_equal(m->source.read(m->source.context, &found, first, count, values, NULL), DEBERTA_OK);
+    assert_ok(m->source.read(m->source.context, &found, first, count, values, NULL));
 }
 
 /* Any stretch, read alone, is what it is as part of a longer one: also across v1's rows of different scale. */
@@ -126,12 +122,11 @@ TEST(seeds_and_names_differ)
 
 static double deviation(const made *m, const char *name, size_t count, double mean)
 {
-    float *values = malloc(count * sizeof *values);
+    FREED_BY(free_memory) float *values = malloc(count * sizeof *values);
     double sum = 0;
     assert_non_null(values);
     read_values(m, name, 0, count, values);
     for (size_t i = 0; i < count; i++) sum += (values[i] - mean) * (values[i] - mean);
-    free(values);
     return sqrt(sum / (double)count);
 }
 
@@ -156,7 +151,7 @@ TEST(loads)
     deberta_model_info info;
     memset(&info, 0, sizeof info);
     const char *path = "synthetic:v3-base,layers=12,hidden=48,heads=4,intermediate=20,vocab=128100";
-    assert_int_equal(deberta_model_open(&model, path, NULL, &error), DEBERTA_OK);
+    assert_ok(deberta_model_open(&model, path, NULL, &error));
     info = *deberta_model_describe(model);
     assert_string_equal(info.name, path);
     /* V h + 2h + 512 h + 2h + L (4h^2 + 4h + 2h + 2hf + f + h + 2h), SPEC 1.3 */
@@ -181,11 +176,10 @@ TEST(published_parameter_counts)
                      {"synthetic:v2-xxlarge", 1564549632}};
     /* The large ones would not fit into the memory of every machine. */
     const deberta_model_options options = {.struct_size = sizeof options, .describe_only = true};
-    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
-        deberta_model *model = NULL;
-        assert_int_equal(deberta_model_open(&model, published[i].path, i < 2 ? NULL : &options, NULL), DEBERTA_OK);
+    FOR_ROWS(i, published) {
+        OWN_MODEL *model = NULL;
+        assert_ok(deberta_model_open(&model, published[i].path, i < 2 ? NULL : &options, NULL));
         assert_int_equal(deberta_model_describe(model)->parameters, published[i].parameters);
-        deberta_model_free(&model);
     }
 }
 
@@ -222,8 +216,7 @@ TEST(heads_of_tasks)
     check_shape(&all, "qa_outputs.bias", 1, 2, 0);
     static const char *const absent[] = {"embeddings.embed_proj.weight", "classifier.weight", "pooler.dense.weight",
                                          "qa_outputs.weight", "mask_predictions.dense.weight"};
-    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-        assert_false(none.source.find(none.source.context, absent[i], &found));
+    FOR_ROWS(i, absent) assert_false(none.source.find(none.source.context, absent[i], &found));
     size_t count = 0;
     synthetic_visit(&none.weights, not_empty, &count); /* there are no token types, as an example */
     assert_true(count > 100);

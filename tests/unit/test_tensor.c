@@ -1,6 +1,5 @@
 /* Values of stored tensors: integers of every width, and float32 rounded to halves. SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 
@@ -77,6 +76,6 @@ TEST(test_what_no_half_can_hold)
 {
     uint16_t half;
     const float beyond[] = {65520, -65520, INFINITY, -INFINITY, NAN};
-    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) assert_false(tensor_round_f16(&half, &beyond[i], 1));
+    FOR_ROWS(i, beyond) assert_false(tensor_round_f16(&half, &beyond[i], 1));
     assert_int_equal(half_of(nextafterf(65520, 0)), 0x7BFF);
 }

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -89,7 +88,7 @@ static void multiply(drawn_product *p, const kernels *table, float *result)
 /* How many of some drawn products differ from the scalar kernels'. */
 static size_t differing(const kernels *table, uint64_t seed, size_t count)
 {
-    drawn_product *p = malloc(sizeof *p);
+    FREED_BY(free_memory) drawn_product *p = malloc(sizeof *p);
     kernels scalar;
     size_t found = 0;
     if (!p || kernels_select(&scalar, DEBERTA_ISA_SCALAR, NULL) != DEBERTA_OK) abort();
@@ -99,7 +98,6 @@ static size_t differing(const kernels *table, uint64_t seed, size_t count)
         multiply(p, table, p->results[1]);
         found += memcmp(p->results[0], p->results[1], sizeof p->results[0]) != 0;
     }
-    free(p);
     return found;
 }
 
@@ -138,7 +136,7 @@ TEST(test_a_small_signal_stack_keeps_tiles_away)
 {
     bool right = false;
     skip_without_tiles();
-    assert_int_equal(child_run(work_with_small_stack, NULL, &right, sizeof right, "working", NULL), DEBERTA_OK);
+    assert_ok(child_run(work_with_small_stack, NULL, &right, sizeof right, "working", NULL));
     assert_true(right);
 }
 
@@ -157,7 +155,7 @@ TEST(test_small_signal_stacks_are_refused_after_tiles)
 {
     bool right = false;
     skip_without_tiles();
-    assert_int_equal(child_run(work_after_permission, NULL, &right, sizeof right, "working", NULL), DEBERTA_OK);
+    assert_ok(child_run(work_after_permission, NULL, &right, sizeof right, "working", NULL));
     assert_true(right);
 }
 
@@ -177,7 +175,7 @@ TEST(test_children_multiply_with_the_table_of_their_parent)
     const kernels table = best_table();
     assert_true(uses_tiles(&table));
     assert_int_equal(differing(&table, 2, DRAWN), 0);
-    assert_int_equal(child_run(multiply_in_child, &table, &right, sizeof right, "multiplying", NULL), DEBERTA_OK);
+    assert_ok(child_run(multiply_in_child, &table, &right, sizeof right, "multiplying", NULL));
     assert_true(right);
 }
 

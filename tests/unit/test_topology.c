@@ -1,15 +1,9 @@
 /* Cores, caches, order of workers and cgroup limits, on machines described by text and folders made for the occasion.
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/test.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "core/base/topology.h"
 
@@ -59,9 +53,9 @@ static topology_info described(const char *synthetic, const char *allowed, const
     return info;
 }
 
-static void test_counts_and_caches(void **state)
+TEST_BETWEEN(counts_and_caches, make_root, remove_root)
 {
-    topology_info info = described(two_packages, "0-15", *state);
+    topology_info info = described(two_packages, "0-15", *test_state);
     assert_int_equal(info.logical, 16);
     assert_int_equal(info.cores, 8);
     assert_int_equal(info.packages, 2);
@@ -76,23 +70,23 @@ static void test_counts_and_caches(void **state)
     assert_true(info.cpu_quota == 0);
     assert_int_equal(topology_cache_bytes(&info), 2 * (32 << 20) + 8 * (512 << 10));
     /* more than one last-level cache in a package */
-    info = described("package:1 l3:4(size=32MiB) l2:2(size=1MiB) core:2 pu:1", "0-15", *state);
+    info = described("package:1 l3:4(size=32MiB) l2:2(size=1MiB) core:2 pu:1", "0-15", *test_state);
     assert_int_equal(info.cores, 16);
     assert_int_equal(topology_cache_bytes(&info), 4 * (32 << 20) + 8 * (1 << 20));
 }
 
-static void test_workers_fill_cores_before_hyper_threads(void **state)
+TEST_BETWEEN(workers_fill_cores_before_hyper_threads, make_root, remove_root)
 {
-    topology_info info = described(two_packages, "0-15", *state);
+    topology_info info = described(two_packages, "0-15", *test_state);
     for (int w = 0; w < 16; w++) assert_int_equal(topology_worker_cpu(&info, (size_t)w), w);
     assert_int_equal(topology_worker_cpu(&info, 16), -1);
     assert_int_equal(topology_worker_cpu(&info, SIZE_MAX), -1);
 }
 
-static void test_affinity_limits_cores_and_workers(void **state)
+TEST_BETWEEN(affinity_limits_cores_and_workers, make_root, remove_root)
 {
     /* 2 and 10 are the threads of one core, 11 is the second thread of a core whose first is forbidden. */
-    topology_info info = described(two_packages, "2,10-11", *state);
+    topology_info info = described(two_packages, "2,10-11", *test_state);
     assert_int_equal(info.logical, 16);
     assert_int_equal(info.allowed_logical, 3);
     assert_int_equal(info.allowed_cores, 2);
@@ -103,9 +97,9 @@ static void test_affinity_limits_cores_and_workers(void **state)
     assert_int_equal(topology_worker_cpu(&info, 3), -1);
 }
 
-static void test_workers_begin_apart_from_their_caller(void **state)
+TEST_BETWEEN(workers_begin_apart_from_their_caller, make_root, remove_root)
 {
-    topology_info info = described(two_packages, "0-15", *state);
+    topology_info info = described(two_packages, "0-15", *test_state);
     for (int caller = 0; caller < 16; caller++) {
         bool taken[8] = {false};
         taken[caller % 8] = true; /* 8 to 15 are the second threads of cores 0 to 7 */
@@ -119,127 +113,104 @@ static void test_workers_begin_apart_from_their_caller(void **state)
     assert_int_equal(topology_processor_apart(&info, 16, 1), -1);
     assert_int_equal(topology_processor_apart(&info, -1, 1), -1);
 
-    info = described(two_packages, "2,10-11", *state);
+    info = described(two_packages, "2,10-11", *test_state);
     assert_int_equal(topology_processor_apart(&info, 2, 1), 11);
     assert_int_equal(topology_processor_apart(&info, 10, 1), 11);
     assert_int_equal(topology_processor_apart(&info, 11, 1), 2);
 
-    info = described(two_packages, "0-1,9", *state); /* one thread of core 0, both of core 1 */
+    info = described(two_packages, "0-1,9", *test_state); /* one thread of core 0, both of core 1 */
     assert_int_equal(topology_processor_apart(&info, 9, 1), 0);
     assert_int_equal(topology_processor_apart(&info, 1, 1), 0);
     assert_int_equal(topology_processor_apart(&info, 0, 1), 1);
 }
 
-static void test_more_processors_than_the_table_holds(void **state)
+TEST_BETWEEN(more_processors_than_the_table_holds, make_root, remove_root)
 {
-    topology_info info = described("package:2 core:1024 pu:1", "0-2047", *state);
+    topology_info info = described("package:2 core:1024 pu:1", "0-2047", *test_state);
     assert_int_equal(info.usable_cores, 2048);
     assert_int_equal(info.workers, TOPOLOGY_MAX_WORKERS);
     assert_int_equal(topology_worker_cpu(&info, TOPOLOGY_MAX_WORKERS - 1), TOPOLOGY_MAX_WORKERS - 1);
     assert_int_equal(topology_worker_cpu(&info, TOPOLOGY_MAX_WORKERS), -1);
 }
 
-static void test_quota_of_version_2(void **state)
+TEST_BETWEEN(quota_of_version_2, make_root, remove_root)
 {
-    write_file(*state, "/proc/self/cgroup", "0::/outer/inner\n");
-    write_file(*state, "/sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
-    write_file(*state, "/sys/fs/cgroup/outer/cpu.max", "250000 100000\n");
-    topology_info info = described(two_packages, "0-15", *state);
+    write_file(*test_state, "/proc/self/cgroup", "0::/outer/inner\n");
+    write_file(*test_state, "/sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
+    write_file(*test_state, "/sys/fs/cgroup/outer/cpu.max", "250000 100000\n");
+    topology_info info = described(two_packages, "0-15", *test_state);
     assert_true(info.cpu_quota == 2.5);
     assert_int_equal(info.usable_cores, 2);
 
-    write_file(*state, "/sys/fs/cgroup/outer/inner/cpu.max", "50000 100000\n");
-    info = described(two_packages, "0-15", *state);
+    write_file(*test_state, "/sys/fs/cgroup/outer/inner/cpu.max", "50000 100000\n");
+    info = described(two_packages, "0-15", *test_state);
     assert_true(info.cpu_quota == 0.5);
     assert_int_equal(info.usable_cores, 1);
 }
 
-static void test_quota_of_version_1(void **state)
+TEST_BETWEEN(quota_of_version_1, make_root, remove_root)
 {
-    write_file(*state, "/proc/self/cgroup", "7:memory:/x\n4:cpu,cpuacct:/docker/0123\n0::/\n");
-    write_file(*state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "300000\n");
-    write_file(*state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
-    topology_info info = described(two_packages, "0-15", *state);
+    write_file(*test_state, "/proc/self/cgroup", "7:memory:/x\n4:cpu,cpuacct:/docker/0123\n0::/\n");
+    write_file(*test_state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "300000\n");
+    write_file(*test_state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+    topology_info info = described(two_packages, "0-15", *test_state);
     assert_true(info.cpu_quota == 3);
     assert_int_equal(info.usable_cores, 3);
 
-    write_file(*state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
-    info = described(two_packages, "0-15", *state);
+    write_file(*test_state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+    info = described(two_packages, "0-15", *test_state);
     assert_true(info.cpu_quota == 0);
     assert_int_equal(info.usable_cores, 8);
 }
 
 /* A file that holds less than it should sets no limit, and its numbers do not mix with another file's. */
-static void test_files_without_numbers(void **state)
+TEST_BETWEEN(files_without_numbers, make_root, remove_root)
 {
-    write_file(*state, "/proc/self/cgroup", "0::/\n");
-    write_file(*state, "/sys/fs/cgroup/cpu.max", "200000\n");
-    write_file(*state, "/sys/fs/cgroup/cpu.cfs_quota_us", "");
-    write_file(*state, "/sys/fs/cgroup/cpu.cfs_period_us", "100000\n");
-    topology_info info = described(two_packages, "0-15", *state);
+    write_file(*test_state, "/proc/self/cgroup", "0::/\n");
+    write_file(*test_state, "/sys/fs/cgroup/cpu.max", "200000\n");
+    write_file(*test_state, "/sys/fs/cgroup/cpu.cfs_quota_us", "");
+    write_file(*test_state, "/sys/fs/cgroup/cpu.cfs_period_us", "100000\n");
+    topology_info info = described(two_packages, "0-15", *test_state);
     assert_true(info.cpu_quota == 0);
-    write_file(*state, "/sys/fs/cgroup/cpu.max", "none\n");
-    info = described(two_packages, "0-15", *state);
+    write_file(*test_state, "/sys/fs/cgroup/cpu.max", "none\n");
+    info = described(two_packages, "0-15", *test_state);
     assert_true(info.cpu_quota == 0);
     assert_int_equal(info.usable_cores, 8);
 }
 
-static void test_controllers_are_not_confused(void **state)
+TEST_BETWEEN(controllers_are_not_confused, make_root, remove_root)
 {
-    write_file(*state, "/proc/self/cgroup", "3:cpuset:/\n2:cpuacct:/\nnonsense\n9:name=systemd:/a:b\n");
-    write_file(*state, "/sys/fs/cgroup/cpuset/cpu.cfs_quota_us", "100000\n");
-    write_file(*state, "/sys/fs/cgroup/cpuset/cpu.cfs_period_us", "100000\n");
-    topology_info info = described(two_packages, "0-15", *state);
+    write_file(*test_state, "/proc/self/cgroup", "3:cpuset:/\n2:cpuacct:/\nnonsense\n9:name=systemd:/a:b\n");
+    write_file(*test_state, "/sys/fs/cgroup/cpuset/cpu.cfs_quota_us", "100000\n");
+    write_file(*test_state, "/sys/fs/cgroup/cpuset/cpu.cfs_period_us", "100000\n");
+    topology_info info = described(two_packages, "0-15", *test_state);
     assert_true(info.cpu_quota == 0);
 }
 
-static void test_a_quota_above_the_cores_changes_nothing(void **state)
+TEST_BETWEEN(a_quota_above_the_cores_changes_nothing, make_root, remove_root)
 {
-    write_file(*state, "/proc/self/cgroup", "0::/\n");
-    write_file(*state, "/sys/fs/cgroup/cpu.max", "6400000 100000\n");
-    topology_info info = described(two_packages, "0-3", *state);
+    write_file(*test_state, "/proc/self/cgroup", "0::/\n");
+    write_file(*test_state, "/sys/fs/cgroup/cpu.max", "6400000 100000\n");
+    topology_info info = described(two_packages, "0-3", *test_state);
     assert_true(info.cpu_quota == 64);
     assert_int_equal(info.usable_cores, 4);
 }
 
-static void test_wrong_descriptions_are_refused(void **state)
+TEST(wrong_descriptions_are_refused)
 {
-    (void)state;
     topology_info info;
     deberta_error err = {0};
-    assert_int_equal(topology_read_source(&info, &(topology_source){.synthetic = "banana:2"}, &err),
-                     DEBERTA_E_ARGUMENT);
-    assert_non_null(strstr(err.message, "banana"));
+    check_refused(topology_read_source(&info, &(topology_source){.synthetic = "banana:2"}, &err), &err,
+                  DEBERTA_E_ARGUMENT, "banana");
     assert_int_equal(topology_read_source(&info, &(topology_source){.synthetic = two_packages, .allowed = "99"}, &err),
                      DEBERTA_E_SYSTEM);
 }
 
-static void test_this_machine(void **state)
+TEST(this_machine)
 {
-    (void)state;
     topology_info info;
-    assert_int_equal(topology_read(&info, NULL), DEBERTA_OK);
+    assert_ok(topology_read(&info, NULL));
     assert_true(info.usable_cores >= 1 && info.usable_cores <= info.allowed_cores);
     assert_true(info.allowed_cores <= info.allowed_logical && info.allowed_logical <= info.logical);
     assert_true(topology_worker_cpu(&info, 0) >= 0);
-}
-
-int main(void)
-{
-#define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
-    const struct CMUnitTest tests[] = {
-        WITH_ROOT(test_counts_and_caches),
-        WITH_ROOT(test_workers_fill_cores_before_hyper_threads),
-        WITH_ROOT(test_affinity_limits_cores_and_workers),
-        WITH_ROOT(test_workers_begin_apart_from_their_caller),
-        WITH_ROOT(test_more_processors_than_the_table_holds),
-        WITH_ROOT(test_quota_of_version_2),
-        WITH_ROOT(test_quota_of_version_1),
-        WITH_ROOT(test_files_without_numbers),
-        WITH_ROOT(test_controllers_are_not_confused),
-        WITH_ROOT(test_a_quota_above_the_cores_changes_nothing),
-        cmocka_unit_test(test_wrong_descriptions_are_refused),
-        cmocka_unit_test(test_this_machine),
-    };
-    return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
 }

@@ -3,9 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -13,6 +10,7 @@
 #include "tests/unit/test.h"
 
 #include "include/deberta_training.h"
+#include "tests/unit/io_helpers.h"
 
 static const char model[] = "tests/golden_train/03-v3-mlm-emd", demo[] = "models/demo",
                   batch[] = "tests/golden_train/03-v3-mlm-emd/batch.safetensors",
@@ -27,13 +25,34 @@ static deberta_trainer_options options_of_batch(void)
     return o;
 }
 
+static deberta_trainer_options options_of_readme(size_t sequence_tokens, size_t batch_sequences, size_t steps)
+{
+    static const char *const texts[] = {readme};
+    deberta_trainer_options o = DEBERTA_TRAINER_DEFAULTS;
+    o.model = demo;
+    o.texts = texts;
+    o.text_count = 1;
+    o.threads = 1;
+    o.sequence_tokens = sequence_tokens;
+    o.batch_sequences = batch_sequences;
+    o.steps = steps;
+    return o;
+}
+
+static deberta_trainer *open_trainer(const deberta_trainer_options *o)
+{
+    deberta_error err = {0};
+    deberta_trainer *trainer = NULL;
+    if (deberta_trainer_open(&trainer, o, &err) != DEBERTA_OK) fail_msg("%s: %s", o->model, err.message);
+    return trainer;
+}
+
 static void assert_refused(const deberta_trainer_options *o, deberta_status expected, const char *words)
 {
     deberta_error err = {0};
     deberta_trainer *trainer = (deberta_trainer *)&err;
-    assert_int_equal(deberta_trainer_open(&trainer, o, &err), expected);
+    check_refused(deberta_trainer_open(&trainer, o, &err), &err, expected, words);
     assert_null(trainer);
-    if (!strstr(err.message, words)) fail_msg("'%s' is not in: %s", words, err.message);
 }
 
 /* Opens what the macro's caller has changed in the options of a batch. */
@@ -111,23 +130,19 @@ TEST(test_models_and_data_that_do_not_fit)
     REFUSED(DEBERTA_E_FILE, "no/such/folder", o.model = "no/such/folder");
     /* of a file with a batch the first step says so */
     deberta_error err;
-    deberta_trainer *trainer;
     deberta_training_step step;
     deberta_trainer_options o = options_of_batch();
     o.task = DEBERTA_TRAIN_QA;
-    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
-    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &step, &err), DEBERTA_E_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "has no head 'qa'"));
-    deberta_trainer_free(&trainer);
+    FREED_BY(deberta_trainer_free) deberta_trainer *trainer = open_trainer(&o);
+    check_refused(deberta_trainer_gradients(trainer, NULL, &step, &err), &err, DEBERTA_E_UNSUPPORTED,
+                  "has no head 'qa'");
 }
 
 /* A limit below what it holds is refused, one above it is not. */
 TEST(test_memory_limit)
 {
-    deberta_error err;
-    deberta_trainer *trainer;
     deberta_trainer_options o = options_of_batch();
-    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
+    FREED_BY(deberta_trainer_free) deberta_trainer *trainer = open_trainer(&o);
     const size_t bytes = deberta_trainer_memory_bytes(trainer);
     assert_true(bytes > 100000);
     deberta_trainer_free(&trainer);
@@ -136,44 +151,32 @@ TEST(test_memory_limit)
     o.memory_limit_bytes = bytes / 2;
     assert_refused(&o, DEBERTA_E_MEMORY, "");
     o.memory_limit_bytes = 4 * bytes;
-    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
-    deberta_trainer_free(&trainer);
+    trainer = open_trainer(&o);
 }
 
 /* More labels than a plan expects take more memory, which a limit bounds as well; the step can be taken again. */
 TEST(test_memory_limit_of_many_labels)
 {
-    static const char *const texts[] = {readme};
     deberta_error err;
-    deberta_trainer *trainer;
     deberta_training_step free_step, step;
-    deberta_trainer_options o = options_of_batch();
-    o.model = demo;
-    o.batch = NULL;
-    o.texts = texts;
-    o.text_count = 1;
-    o.sequence_tokens = 64;
-    o.batch_sequences = 8;
-    o.steps = 1;
+    deberta_trainer_options o = options_of_readme(64, 8, 1);
     o.mask_probability = 0.9;
-    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
+    FREED_BY(deberta_trainer_free) deberta_trainer *trainer = open_trainer(&o);
     const size_t planned = deberta_trainer_memory_bytes(trainer);
-    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &free_step, &err), DEBERTA_OK);
+    assert_ok(deberta_trainer_gradients(trainer, NULL, &free_step, &err));
     const size_t grown = deberta_trainer_memory_bytes(trainer);
     assert_true(grown > planned);
     deberta_trainer_free(&trainer);
     o.memory_limit_bytes = planned;
-    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
-    for (int again = 0; again < 2; again++) {
-        assert_int_equal(deberta_trainer_gradients(trainer, NULL, &step, &err), DEBERTA_E_MEMORY);
-        assert_non_null(strstr(err.message, "labelled tokens needs"));
-    }
+    trainer = open_trainer(&o);
+    for (int again = 0; again < 2; again++)
+        check_refused(deberta_trainer_gradients(trainer, NULL, &step, &err), &err, DEBERTA_E_MEMORY,
+                      "labelled tokens needs");
     deberta_trainer_free(&trainer);
     o.memory_limit_bytes = grown;
-    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
-    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &step, &err), DEBERTA_OK);
+    trainer = open_trainer(&o);
+    assert_ok(deberta_trainer_gradients(trainer, NULL, &step, &err));
     assert_true(step.loss == free_step.loss && step.gradient_norm == free_step.gradient_norm);
-    deberta_trainer_free(&trainer);
 }
 
 /* The same step gives the same once more, whatever its memory held: of every task, and after a step of another shape.
@@ -188,10 +191,8 @@ TEST(test_a_step_leaves_nothing_behind)
                  {"08-v2-conv-token", DEBERTA_TRAIN_TOKEN, 0}, {"10-v3-qa", DEBERTA_TRAIN_QA, 0},
                  {"11-v3-rtd", DEBERTA_TRAIN_RTD, 0},          {"13-v3-sift-sequence", DEBERTA_TRAIN_SEQUENCE, 5},
                  {"18-v3-choice", DEBERTA_TRAIN_CHOICE, 0},    {"18-v3-choice", DEBERTA_TRAIN_CHOICE, 5}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         char folder[100], file[200];
-        deberta_error err = {0};
-        deberta_trainer *trainer;
         deberta_training_step steps[3];
         deberta_trainer_options o = options_of_batch();
         snprintf(folder, sizeof folder, "tests/golden_train/%s", cases[i].name);
@@ -201,15 +202,14 @@ TEST(test_a_step_leaves_nothing_behind)
         o.task = cases[i].task;
         o.sift_weight = cases[i].sift;
         o.dropout = 0.1;
-        if (deberta_trainer_open(&trainer, &o, &err) != DEBERTA_OK) fail_msg("%s: %s", folder, err.message);
+        FREED_BY(deberta_trainer_free) deberta_trainer *trainer = open_trainer(&o);
         for (size_t k = 0; k < 3; k++) {
-            assert_int_equal(deberta_trainer_gradients(trainer, NULL, &steps[k], &err), DEBERTA_OK);
+            assert_ok(deberta_trainer_gradients(trainer, NULL, &steps[k], NULL));
             if (memcmp(&steps[k], &steps[0], sizeof *steps) != 0)
                 fail_msg("%s: losses %.17g and %.17g, norms %.17g and %.17g", folder, steps[0].loss, steps[k].loss,
                          steps[0].gradient_norm, steps[k].gradient_norm);
         }
         assert_true(steps[0].loss > 0 && isfinite(steps[0].gradient_norm));
-        deberta_trainer_free(&trainer);
     }
 }
 
@@ -295,16 +295,8 @@ static void run_two_ranks(rank_work works[2], const deberta_trainer_options *opt
 /* Steps of two ranks are those of one process; what one of them has otherwise, both name. */
 TEST(test_two_ranks)
 {
-    static const char *const texts[] = {readme};
-    rank_work alone = {.options = DEBERTA_TRAINER_DEFAULTS}, works[2];
+    rank_work alone = {.options = options_of_readme(24, 6, 2)}, works[2];
     deberta_trainer_options *o = &alone.options;
-    o->model = demo;
-    o->texts = texts;
-    o->text_count = 1;
-    o->sequence_tokens = 24;
-    o->batch_sequences = 6;
-    o->threads = 1;
-    o->steps = 2;
     run_rank(&alone);
     if (alone.status != DEBERTA_OK) fail_msg("%s", alone.err.message);
     run_two_ranks(works, o);
@@ -333,8 +325,6 @@ TEST(test_clean_losses_of_moved_texts)
     for (size_t shards = 1; shards <= 4; shards *= 2) {
         deberta_training_step steps[3];
         for (size_t i = 0; i < 3; i++) {
-            deberta_error err = {0};
-            deberta_trainer *trainer;
             deberta_trainer_options o = options_of_batch();
             o.model = "tests/golden_train/13-v3-sift-sequence";
             o.batch = NULL;
@@ -347,9 +337,8 @@ TEST(test_clean_losses_of_moved_texts)
             o.dropout = 0;
             o.shards = shards;
             o.steps = 1;
-            if (deberta_trainer_open(&trainer, &o, &err) != DEBERTA_OK) fail_msg("%s", err.message);
-            assert_int_equal(deberta_trainer_gradients(trainer, NULL, &steps[i], &err), DEBERTA_OK);
-            deberta_trainer_free(&trainer);
+            FREED_BY(deberta_trainer_free) deberta_trainer *trainer = open_trainer(&o);
+            assert_ok(deberta_trainer_gradients(trainer, NULL, &steps[i], NULL));
         }
         for (size_t i = 1; i < 3; i++) /* the norm's gain is applied apart, which rounds */
             assert_true(fabs(steps[i].loss_clean - steps[0].loss) < 1e-6 * steps[0].loss);
@@ -363,35 +352,26 @@ static double loss_with_dropout(const char *name, deberta_training_task task, co
 {
     static const char *const kinds[] = {"hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout",
                                         "cls_dropout"};
-    char folder[] = "/tmp/deberta-trainer-XXXXXX", path[300], weights[300], *target;
-    deberta_error err = {0};
-    deberta_trainer *trainer;
+    FREED_BY(remove_folder) char *folder = make_folder();
+    char path[300], weights[300];
     deberta_training_step step;
-    assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "tests/golden_train/%s/config.json", name);
     json_t *config = json_load_file(path, 0, NULL);
-    for (size_t i = 0; i < 4; i++)
-        json_object_set_new(config, kinds[i], json_real(strcmp(kinds[i], kind) == 0 ? rate : 0));
+    FOR_ROWS(i, kinds) json_object_set_new(config, kinds[i], json_real(strcmp(kinds[i], kind) == 0 ? rate : 0));
     snprintf(path, sizeof path, "%s/config.json", folder);
     assert_int_equal(json_dump_file(config, path, 0), 0);
     json_decref(config);
     snprintf(weights, sizeof weights, "tests/golden_train/%s/model.safetensors", name);
-    target = realpath(weights, NULL);
+    FREED_BY(free_memory) char *target = realpath(weights, NULL);
     snprintf(weights, sizeof weights, "%s/model.safetensors", folder);
     assert_int_equal(symlink(target, weights), 0);
-    free(target);
     deberta_trainer_options o = options_of_batch();
-    char file[200];
-    snprintf(file, sizeof file, "tests/golden_train/%s/batch.safetensors", name);
-    o.batch = file;
+    snprintf(path, sizeof path, "tests/golden_train/%s/batch.safetensors", name);
+    o.batch = path;
     o.model = folder;
     o.task = task;
-    if (deberta_trainer_open(&trainer, &o, &err) != DEBERTA_OK) fail_msg("%s, %s: %s", name, kind, err.message);
-    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &step, &err), DEBERTA_OK);
-    deberta_trainer_free(&trainer);
-    unlink(path);
-    unlink(weights);
-    rmdir(folder);
+    FREED_BY(deberta_trainer_free) deberta_trainer *trainer = open_trainer(&o);
+    assert_ok(deberta_trainer_gradients(trainer, NULL, &step, NULL));
     return step.loss;
 }
 
@@ -407,7 +387,7 @@ TEST(test_each_kind_of_dropout_shows)
                  {"08-v2-conv-token", DEBERTA_TRAIN_TOKEN, false, true},
                  {"10-v3-qa", DEBERTA_TRAIN_QA, false, false},
                  {"03-v3-mlm-emd", DEBERTA_TRAIN_MLM, false, false}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         const double without = loss_with_dropout(cases[i].name, cases[i].task, "none", 0);
         const struct {
             const char *kind;
@@ -425,33 +405,23 @@ TEST(test_each_kind_of_dropout_shows)
 /* Steps come to an end; gradients can be asked for at any time, and change nothing. */
 TEST(test_steps_end)
 {
-    static const char *const texts[] = {readme};
     deberta_error err;
-    deberta_trainer *trainer;
     deberta_training_step first, again, step;
     int finished = 7;
-    deberta_trainer_options o = options_of_batch();
-    o.model = demo;
-    o.batch = NULL;
-    o.texts = texts;
-    o.text_count = 1;
-    o.sequence_tokens = 16;
-    o.batch_sequences = 2;
+    deberta_trainer_options o = options_of_readme(16, 2, 2);
     o.shards = 2;
-    o.steps = 2;
-    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
-    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &first, &err), DEBERTA_OK);
-    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &again, &err), DEBERTA_OK);
+    FREED_BY(deberta_trainer_free) deberta_trainer *trainer = open_trainer(&o);
+    assert_ok(deberta_trainer_gradients(trainer, NULL, &first, &err));
+    assert_ok(deberta_trainer_gradients(trainer, NULL, &again, &err));
     assert_true(first.loss == again.loss && first.gradient_norm == again.gradient_norm && first.gradient_norm > 0);
     for (size_t done = 0; done < 2; done++) {
         assert_int_equal(deberta_trainer_steps_done(trainer), done);
-        assert_int_equal(deberta_trainer_step(trainer, &step, &err), DEBERTA_OK);
+        assert_ok(deberta_trainer_step(trainer, &step, &err));
         assert_int_equal(step.step, done + 1);
         assert_int_equal(step.steps, 2);
         assert_true(done > 0 || step.loss == first.loss);
     }
-    assert_int_equal(deberta_trainer_step(trainer, &step, &err), DEBERTA_E_ARGUMENT);
-    assert_non_null(strstr(err.message, "all 2 steps"));
+    check_refused(deberta_trainer_step(trainer, &step, &err), &err, DEBERTA_E_ARGUMENT, "all 2 steps");
     assert_int_equal(deberta_trainer_steps_done(trainer), 2);
     assert_int_equal(deberta_trainer_run(trainer, NULL, NULL, &finished, &err), DEBERTA_E_ARGUMENT);
     assert_int_equal(deberta_trainer_step(trainer, NULL, &err), DEBERTA_E_ARGUMENT);
@@ -460,5 +430,4 @@ TEST(test_steps_end)
     assert_int_equal(deberta_trainer_gradients(trainer, NULL, NULL, &err), DEBERTA_E_ARGUMENT);
     assert_int_equal(deberta_trainer_save(trainer, NULL, &err), DEBERTA_E_ARGUMENT);
     assert_int_equal(deberta_trainer_save(NULL, "x", &err), DEBERTA_E_ARGUMENT);
-    deberta_trainer_free(&trainer);
 }

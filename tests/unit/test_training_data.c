@@ -2,9 +2,6 @@
  * from a second implementation in Python, written from the formulas of docs/training.md. SPDX-License-Identifier: MIT
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/unit/test.h"
@@ -37,7 +34,7 @@ TEST(test_philox)
         uint32_t fill, words[COUNTER_WORDS];
     } cases[] = {{0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
                  {UINT32_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         const uint32_t fill = cases[i].fill, counter[COUNTER_WORDS] = {fill, fill, fill, fill};
         uint32_t words[COUNTER_WORDS];
         philox4x32(counter, (counter_key){fill, fill}, words);
@@ -75,7 +72,7 @@ TEST(test_masking)
          {264, 99, 99, 99, 118, 99, 128, 99, 99, 99, 141, 196}},
         {DEBERTA_MASKING_UNIFORM, 0.15, 1, 7, {12, 23, 26, 28, 37, 39, 45}, {99, 123, 99, 99, 99, 99, 99}},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         const masking_options options = {
             cases[i].kind, cases[i].probability, cases[i].max_ngram, HIDDEN, VOCABULARY, false, 512};
         counter_draws draws = {.key = {5, 3}, .place = 2, .site = SITE_MASKING};
@@ -86,7 +83,7 @@ TEST(test_masking)
             ids[t] = t == 0 ? 1 : t == TOKENS - 1 ? 2 : 100 + t;
             begins[t] = t % 3 != 2;
         }
-        assert_int_equal(mask_sequence(&options, &draws, TOKENS, ids, begins, labels, NULL), DEBERTA_OK);
+        assert_ok(mask_sequence(&options, &draws, TOKENS, ids, begins, labels, NULL));
         for (int32_t t = 0; t < TOKENS; t++) {
             const int32_t before = t == 0 ? 1 : t == TOKENS - 1 ? 2 : 100 + t;
             if (labels[t] == NOT_LABELLED) {
@@ -115,7 +112,7 @@ static size_t mask_words_of(size_t pieces, uint32_t seed, int32_t labels[LONG_TE
         ids[t] = 100;
         begins[t] = (t - 1) % pieces == 0;
     }
-    assert_int_equal(mask_sequence(&options, &draws, LONG_TEXT, ids, begins, labels, NULL), DEBERTA_OK);
+    assert_ok(mask_sequence(&options, &draws, LONG_TEXT, ids, begins, labels, NULL));
     for (size_t t = 0; t < LONG_TEXT; t++) found += labels[t] != NOT_LABELLED;
     return found;
 }
@@ -149,9 +146,9 @@ TEST(test_short_texts)
         counter_draws draws = {.site = SITE_MASKING};
         const uint8_t begins[3] = {1, 1, 1};
         int32_t ids[3] = {1, 7, 2}, labels[3];
-        assert_int_equal(mask_sequence(&options, &draws, 3, ids, begins, labels, NULL), DEBERTA_OK);
+        assert_ok(mask_sequence(&options, &draws, 3, ids, begins, labels, NULL));
         assert_int_equal(labels[1], 7);
-        assert_int_equal(mask_sequence(&options, &draws, 2, ids, begins, labels, NULL), DEBERTA_OK);
+        assert_ok(mask_sequence(&options, &draws, 2, ids, begins, labels, NULL));
         assert_int_equal(labels[0], NOT_LABELLED);
         assert_int_equal(labels[1], NOT_LABELLED);
     }
@@ -167,7 +164,7 @@ static void read_corpus(corpus *texts, const char *content, size_t most_tokens)
     const int file = mkstemp(path);
     assert_true(file >= 0 && write(file, content, strlen(content)) == (ssize_t)strlen(content));
     close(file);
-    assert_int_equal(deberta_tokenizer_open(&tokenizer, "models/demo", &error), DEBERTA_OK);
+    assert_ok(deberta_tokenizer_open(&tokenizer, "models/demo", &error));
     if (corpus_add_file(texts, path, tokenizer, (corpus_cut){.most_tokens = most_tokens}, (note_listener){0}, &error) !=
         DEBERTA_OK)
         fail_msg("%s", error.message);
@@ -178,7 +175,7 @@ static void read_corpus(corpus *texts, const char *content, size_t most_tokens)
 /* Lines of a document are joined, documents are not; nothing is lost at a cut. */
 TEST(test_corpus)
 {
-    corpus joined = {0}, parts = {0};
+    FREED_BY(corpus_free) corpus joined = {0}, parts = {0};
     read_corpus(&joined, "The cat sat on the mat.\r\nIt slept.\r\n\r\n\r\nThe dog barked.", 512);
     read_corpus(&parts, "The cat sat on the mat.\nIt slept.\n\nThe dog barked.\n", 5);
     assert_int_equal(joined.sequences, 2);
@@ -197,20 +194,17 @@ TEST(test_corpus)
         if (joined.ids[at] == joined.end_id) at = joined.starts[++document] + 1;
     }
     assert_int_equal(document, 2);
-    corpus_free(&joined);
-    corpus_free(&parts);
 }
 
 /* A word begins with the piece that has the space before it, and with the first one. */
 TEST(test_words_of_a_corpus)
 {
-    corpus texts = {0};
+    FREED_BY(corpus_free) corpus texts = {0};
     size_t begun = 0;
     read_corpus(&texts, "Nobody understands internationalisation zyxwvq", 512);
     for (size_t t = 1; t + 1 < texts.tokens; t++) begun += texts.begins[t];
     assert_int_equal(begun, 4);
     assert_true(texts.tokens > 4 + 2 && texts.begins[1]);
-    corpus_free(&texts);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- batches */
@@ -218,15 +212,15 @@ TEST(test_words_of_a_corpus)
 static void read_step(drawn_batches *batches, size_t step, step_batch *batch)
 {
     const batch_source source = drawn_batches_source(batches);
-    assert_int_equal(source.read(source.context, step, SHARDS, 0, batch, NULL), DEBERTA_OK);
+    assert_ok(source.read(source.context, step, SHARDS, 0, batch, NULL));
 }
 
 /* Steps asked for in any order are the same; an epoch has every sequence once. */
 TEST(test_steps)
 {
     enum { STEPS = 8, STEP_SEQUENCES = 3 };
-    corpus texts = {0};
-    drawn_batches *batches = NULL;
+    FREED_BY(corpus_free) corpus texts = {0};
+    FREED_BY(drawn_batches_close) drawn_batches *batches = NULL;
     step_batch inorder[STEPS], again;
     char content[SEQUENCES * 32] = "";
     for (size_t i = 0; i < SEQUENCES; i++)
@@ -236,14 +230,14 @@ TEST(test_steps)
     const drawn_options options = {.masking = {DEBERTA_MASKING_NGRAM, 0.15, 1, HIDDEN, VOCABULARY, false, 512},
                                    .order = {.batch_items = STEP_SEQUENCES}};
     assert_int_equal(texts.sequences, SEQUENCES);
-    assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
+    assert_ok(drawn_batches_open(&batches, &texts, &options, NULL));
     for (size_t step = 0; step < STEPS; step++) read_step(batches, step, &inorder[step]);
     size_t tokens = 0;
     for (size_t step = 0; step < SEQUENCES / STEP_SEQUENCES; step++) tokens += inorder[step].tokens;
     assert_int_equal(tokens, texts.tokens);
     assert_true(inorder[SEQUENCES / STEP_SEQUENCES - 1].epoch == 1 && inorder[STEPS - 1].epoch == 2);
     const size_t others[] = {5, 2, 2, 7, 0};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    FOR_ROWS(i, others) {
         const step_batch *was = &inorder[others[i]];
         read_step(batches, others[i], &again);
         assert_int_equal(again.tokens, was->tokens);
@@ -252,21 +246,19 @@ TEST(test_steps)
         step_batch_free(&again);
     }
     for (size_t step = 0; step < STEPS; step++) step_batch_free(&inorder[step]);
-    drawn_batches_close(&batches);
-    corpus_free(&texts);
 }
 
 /* A step ends before the sequence that would exceed the limit, and the next begins with it. */
 TEST(test_token_limit)
 {
-    corpus texts = {0};
+    FREED_BY(corpus_free) corpus texts = {0};
     drawn_batches *batches = NULL;
     step_batch batch;
     size_t sequences = 0, tokens = 0;
     read_corpus(&texts, "One two three four five six.\n\nSeven.\n\nEight nine ten.\n\nEleven twelve.\n", 32);
     const drawn_options options = {.masking = {DEBERTA_MASKING_NGRAM, 0.15, 1, HIDDEN, VOCABULARY, false, 512},
                                    .order = {.batch_tokens = texts.longest + 3}};
-    assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
+    assert_ok(drawn_batches_open(&batches, &texts, &options, NULL));
     assert_int_equal(drawn_batches_most_tokens(batches), texts.longest + 3);
     for (size_t step = 0; step < 40; step++) {
         read_step(batches, step, &batch);
@@ -279,7 +271,6 @@ TEST(test_token_limit)
     drawn_batches_close(&batches);
     const drawn_options small = {.masking = options.masking, .order = {.batch_tokens = texts.longest - 1}};
     assert_int_equal(drawn_batches_open(&batches, &texts, &small, NULL), DEBERTA_E_ARGUMENT);
-    corpus_free(&texts);
 }
 
 enum { WORDS = 1301, DRAWS = 500 };
@@ -291,7 +282,7 @@ TEST(test_drawing)
     double sums[WORDS + 1] = {0};
     kernels table;
     counter_draws draws = {.key = {1, 2}};
-    assert_int_equal(kernels_select(&table, DEBERTA_ISA_AUTO, NULL), DEBERTA_OK);
+    assert_ok(kernels_select(&table, DEBERTA_ISA_AUTO, NULL));
     for (size_t w = 0; w < WORDS; w++) {
         logits[w] = w % 7 == 0 || w >= WORDS - 3 ? -1e6f : (float)(8 * counter_fraction(&draws));
         sums[w + 1] = sums[w] + exp((double)logits[w]);
@@ -319,7 +310,7 @@ TEST(test_dropout)
     dropout_plan plan = {.rates = {p, p, p, p}, .seed = 3, .step = 4, .tokens = tokens};
     dropout_place place = {.site = DROPOUT_FEED_FORWARD, .layer = 2};
     double sum = 0, squares = 0, neighbours = 0;
-    assert_int_equal(kernels_select(&table, DEBERTA_ISA_AUTO, NULL), DEBERTA_OK);
+    assert_ok(kernels_select(&table, DEBERTA_ISA_AUTO, NULL));
     for (uint32_t t = 0; t < DROPPED_ROWS; t++) tokens[t] = (dropout_row){t % 100, t / 100, 0};
     for (size_t i = 0; i < DROPPED_ROWS; i++)
         for (size_t c = 0; c < DROPPED_COLUMNS; c++) x[i][c] = 1;
@@ -366,7 +357,7 @@ TEST(test_normal_numbers)
                  {0x7fffffffu, -2.9180993729166234e-10},
                  {0xdeadbeefu, 1.1256287403742193},
                  {0xffffffffu, 4}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    FOR_ROWS(i, known)
         assert_true(fabs(counter_normal(known[i].word) - known[i].expected) <= 1e-13 * fabs(known[i].expected));
 }
 
@@ -374,8 +365,8 @@ TEST(test_normal_numbers)
 TEST(test_examples)
 {
     enum { QUESTIONS = 7, CHOICES = 3, STEP_QUESTIONS = 2 };
-    example_set set = {.choices = CHOICES};
-    example_batches batches = {0};
+    FREED_BY(examples_free) example_set set = {.choices = CHOICES};
+    FREED_BY(example_batches_close) example_batches batches = {0};
     step_batch batch;
     size_t seen[QUESTIONS] = {0};
     for (int32_t i = 0; i < QUESTIONS * CHOICES; i++) {
@@ -384,11 +375,11 @@ TEST(test_examples)
                      (example_labels){.label = i / CHOICES % CHOICES});
     }
     const batch_order_options options = {.batch_items = STEP_QUESTIONS, .seed = 3};
-    assert_int_equal(example_batches_open(&batches, &set, &options, NULL), DEBERTA_OK);
+    assert_ok(example_batches_open(&batches, &set, &options, NULL));
     assert_int_equal(batch_order_most_tokens(&batches.order), STEP_QUESTIONS * (2 + 3 + 4)); /* of three choices */
     const batch_source source = example_batches_source(&batches);
     for (size_t step = 0; step * STEP_QUESTIONS < QUESTIONS * STEP_QUESTIONS; step++) {
-        assert_int_equal(source.read(source.context, step, SHARDS, 0, &batch, NULL), DEBERTA_OK);
+        assert_ok(source.read(source.context, step, SHARDS, 0, &batch, NULL));
         assert_int_equal(batch.sequences, STEP_QUESTIONS * CHOICES);
         for (size_t i = 0; i < batch.sequences; i++) {
             const size_t number = batch.members[i], question = batch.origin[i] / CHOICES;
@@ -401,6 +392,4 @@ TEST(test_examples)
         step_batch_free(&batch);
     }
     for (size_t q = 0; q < QUESTIONS; q++) assert_int_equal(seen[q], STEP_QUESTIONS * CHOICES);
-    example_batches_close(&batches);
-    examples_free(&set);
 }

@@ -27,7 +27,7 @@ TEST(test_random_keys)
     static const unsigned alphabets[] = {1, 2, 5, 256};
     static char texts[KEYS][LENGTH];
     uint64_t random = 5;
-    for (size_t a = 0; a < sizeof alphabets / sizeof *alphabets; a++) {
+    FOR_ROWS(a, alphabets) {
         trie_key keys[KEYS];
         size_t count = 0;
         for (size_t i = 0; i < KEYS; i++) {
@@ -36,8 +36,8 @@ TEST(test_random_keys)
             if (search(keys, count, texts[i], bytes) == TRIE_NO_VALUE)
                 keys[count++] = (trie_key){.text = texts[i], .bytes = bytes, .value = (int32_t)i};
         }
-        trie t;
-        assert_int_equal(trie_build(&t, keys, count, "test", NULL), DEBERTA_OK);
+        FREED_BY(trie_free) trie t;
+        assert_ok(trie_build(&t, keys, count, "test", NULL));
         for (size_t i = 0; i < count; i++) assert_int_equal(find(&t, keys[i].text, keys[i].bytes), keys[i].value);
         for (size_t i = 0; i < TEXTS; i++) {
             char text[LENGTH];
@@ -49,7 +49,6 @@ TEST(test_random_keys)
             assert_int_equal(find(&t, text, bytes), bytes ? search(keys, count, text, bytes) : TRIE_NO_VALUE);
             assert_int_equal(trie_longest(&t, text, bytes), longest);
         }
-        trie_free(&t);
     }
 }
 
@@ -59,7 +58,7 @@ TEST(test_wide_and_deep)
     enum { DEPTH = 1 << 16 };
     static char deep[DEPTH], bytes[256];
     static trie_key keys[258];
-    trie t;
+    FREED_BY(trie_free) trie t;
     for (size_t i = 0; i < 256; i++) {
         bytes[i] = (char)(unsigned char)i;
         keys[i] = (trie_key){.text = &bytes[i], .bytes = 1, .value = (int32_t)i};
@@ -67,30 +66,27 @@ TEST(test_wide_and_deep)
     memset(deep, 'x', DEPTH);
     keys[256] = (trie_key){.text = deep, .bytes = DEPTH, .value = 256};
     keys[257] = (trie_key){.text = deep, .bytes = DEPTH - 1, .value = 257};
-    assert_int_equal(trie_build(&t, keys, 258, "test", NULL), DEBERTA_OK);
+    assert_ok(trie_build(&t, keys, 258, "test", NULL));
     for (size_t i = 0; i < 256; i++) assert_int_equal(find(&t, &bytes[i], 1), i);
     assert_int_equal(find(&t, deep, DEPTH), 256);
     assert_int_equal(find(&t, deep, DEPTH - 1), 257);
     assert_int_equal(find(&t, deep, DEPTH - 2), TRIE_NO_VALUE);
     assert_int_equal(trie_longest(&t, deep, DEPTH - 2), 1);
     assert_in_range(t.count, 256 + DEPTH, 256 + DEPTH + DEPTH / 8);
-    trie_free(&t);
 }
 
 TEST(test_no_keys)
 {
-    trie t;
-    assert_int_equal(trie_build(&t, NULL, 0, "test", NULL), DEBERTA_OK);
+    FREED_BY(trie_free) trie t;
+    assert_ok(trie_build(&t, NULL, 0, "test", NULL));
     for (unsigned byte = 0; byte < 256; byte++) assert_int_equal(trie_step(&t, TRIE_ROOT, (char)byte), TRIE_NO_NODE);
-    trie_free(&t);
 }
 
 TEST(test_same_keys)
 {
     trie_key keys[] = {{"ab", 2, 0}, {"abc", 3, 1}, {"ab", 2, 2}};
     deberta_error error = {0};
-    trie t;
+    FREED_BY(trie_free) trie t;
     assert_int_equal(trie_build(&t, keys, 3, "test", &error), DEBERTA_E_FORMAT);
     assert_string_equal(error.message, "test: piece 'ab' is already defined");
-    trie_free(&t);
 }

@@ -47,21 +47,19 @@ static const unigram_case cases[] = {
 
 TEST(test_cases)
 {
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    FOR_ROWS(i, cases) {
         const unigram_case *c = &cases[i];
         piece_model model = model_of(c->pieces, PIECES_UNIGRAM);
-        unigram *u;
-        unigram_workspace workspace = {0};
+        FREED_BY(unigram_free) unigram *u;
+        FREED_BY(unigram_workspace_free) unigram_workspace workspace = {0};
         piece_cuts cuts = {0};
         char out[200];
-        assert_int_equal(unigram_create(&u, &model, "test", NULL), DEBERTA_OK);
+        assert_ok(unigram_create(&u, &model, "test", NULL));
         piece_model_free(&model); /* it is not needed any more */
-        assert_int_equal(unigram_cut(u, &workspace, c->text, strlen(c->text), &cuts, NULL), DEBERTA_OK);
+        assert_ok(unigram_cut(u, &workspace, c->text, strlen(c->text), &cuts, NULL));
         if (strcmp(cuts_text(&cuts, out, sizeof out), c->cuts) != 0)
             fail_msg("case %zu, '%s': %s, expected %s", i, c->text, out, c->cuts);
         free(cuts.items);
-        unigram_workspace_free(&workspace);
-        unigram_free(&u);
     }
 }
 
@@ -70,14 +68,12 @@ TEST(test_refused)
     static const piece_case none[CASE_PIECES] = {{.text = NULL}}, twice[CASE_PIECES] = {USED("a", -1), UNUSED("a", -2)};
     unigram *u;
     deberta_error error = {0};
-    piece_model model = model_of(none, PIECES_UNIGRAM);
+    FREED_BY(piece_model_free) piece_model model = model_of(none, PIECES_UNIGRAM);
     assert_int_equal(unigram_create(&u, &model, "test", &error), DEBERTA_E_FORMAT);
     assert_null(u);
     assert_string_equal(error.message, "test: none of its pieces is for text");
     piece_model_free(&model);
 
     model = model_of(twice, PIECES_UNIGRAM);
-    assert_int_equal(unigram_create(&u, &model, "test", &error), DEBERTA_E_FORMAT);
-    assert_non_null(strstr(error.message, "'a' is already defined"));
-    piece_model_free(&model);
+    check_refused(unigram_create(&u, &model, "test", &error), &error, DEBERTA_E_FORMAT, "'a' is already defined");
 }

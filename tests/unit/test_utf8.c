@@ -1,7 +1,6 @@
 /* UTF-8: where a text is cut, and what is punctuation.
  *
  * SPDX-License-Identifier: MIT */
-
 #include "tests/unit/test.h"
 
 #include "core/base/text.h"
@@ -26,7 +25,7 @@ TEST(test_punctuation)
                                      0x3003, 0x3008, 0x3011, 0x3014, 0x301F, 0xFF01, 0xFF0C, 0xFF1F, 0xFF5E};
     static const uint32_t others[] = {0,      ' ',    '0',    '9',    'A',    'z',    0x7F,   0xA0,   0xE9,    0x200B,
                                       0x2028, 0x202F, 0x2060, 0x3000, 0x3005, 0x3042, 0x4E00, 0xFF11, 0x10FFFF};
-    for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) assert_true(utf8_is_punctuation(marks[k]));
-    for (size_t k = 0; k < sizeof others / sizeof *others; k++) assert_false(utf8_is_punctuation(others[k]));
+    FOR_ROWS(k, marks) assert_true(utf8_is_punctuation(marks[k]));
+    FOR_ROWS(k, others) assert_false(utf8_is_punctuation(others[k]));
     assert_false(utf8_is_punctuation(UTF8_INVALID));
 }

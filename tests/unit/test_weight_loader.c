@@ -22,14 +22,12 @@ static void write_weights(const char *folder, size_t shift)
     size_t wanted = ((size_t)length + 3) / 4 * 4 + shift;
     memset(header + length, ' ', wanted - (size_t)length);
     header[wanted] = '\0';
-    float *values = malloc(all);
+    FREED_BY(free_memory) float *values = malloc(all);
     assert_non_null(values);
     for (size_t i = 0; i < all / 4; i++) values[i] = (float)((i * 2654435761u >> 7) % 2001) / 1000 - 1;
-    buffer file = {0};
+    FREED_BY(buffer_free) buffer file = {0};
     put_safetensors(&file, header, values, all);
     write_file(folder, "model.safetensors", file.bytes, file.count);
-    buffer_free(&file);
-    free(values);
 }
 
 /* Three parts of two heads: 40 rows, which end inside a panel; 48, on its border. One part is scaled. */
@@ -62,14 +60,14 @@ static packed_matrix pack(arena *memory, const weight_source *source, const matr
     kernels table;
     packed_matrix matrix;
     weight_loader loader = {.source = source, .arena = memory, .kernels = &table, .pass = LOAD_CHECK};
-    assert_int_equal(kernels_select(&table, DEBERTA_ISA_AUTO, NULL), DEBERTA_OK);
-    assert_int_equal(executor_create(&loader.executor, threads, false, NULL, NULL), DEBERTA_OK);
-    assert_int_equal(loader_matrix(&loader, &matrix, plan, NULL), DEBERTA_OK);
+    assert_ok(kernels_select(&table, DEBERTA_ISA_AUTO, NULL));
+    assert_ok(executor_create(&loader.executor, threads, false, NULL, NULL));
+    assert_ok(loader_matrix(&loader, &matrix, plan, NULL));
     loader.pass = LOAD_MEASURE;
-    assert_int_equal(loader_matrix(&loader, &matrix, plan, NULL), DEBERTA_OK);
-    assert_int_equal(arena_allocate(memory, "test", 0, NULL), DEBERTA_OK);
-    assert_int_equal(loader_begin_reading(&loader, NULL), DEBERTA_OK);
-    assert_int_equal(loader_matrix(&loader, &matrix, plan, NULL), DEBERTA_OK);
+    assert_ok(loader_matrix(&loader, &matrix, plan, NULL));
+    assert_ok(arena_allocate(memory, "test", 0, NULL));
+    assert_ok(loader_begin_reading(&loader, NULL));
+    assert_ok(loader_matrix(&loader, &matrix, plan, NULL));
     free(loader.scratch);
     executor_free(&loader.executor);
     return matrix;
@@ -86,11 +84,11 @@ static const float *count_view(const void *context, const weight_tensor *from)
 
 TEST(viewed_and_read_weights_are_packed_alike)
 {
-    char *folder = make_folder();
+    FREED_BY(remove_folder) char *folder = make_folder();
     for (size_t shift = 0; shift < 2; shift++) {
-        checkpoint *stored = NULL;
+        FREED_BY(checkpoint_close) checkpoint *stored = NULL;
         write_weights(folder, shift);
-        assert_int_equal(checkpoint_open(&stored, folder, NULL), DEBERTA_OK);
+        assert_ok(checkpoint_open(&stored, folder, NULL));
         weight_source viewing = weight_source_of_checkpoint(stored), reading = viewing;
         real_view = viewing.view;
         viewing.view = count_view;
@@ -112,9 +110,7 @@ TEST(viewed_and_read_weights_are_packed_alike)
                 arena_release(&expected_memory);
             }
         }
-        checkpoint_close(&stored);
     }
-    remove_folder(folder);
 }
 
 /* Kibibytes of files in this process's memory (a temporary folder may be shared memory); 0 if the system does not say.
@@ -134,22 +130,18 @@ static size_t file_kibibytes(void)
 TEST(forgotten_tensors_leave_memory)
 {
     enum { SIZE_KIB = LARGE / 256 };
-    char *folder = make_folder();
-    checkpoint *stored = NULL;
-    float *first = malloc(4 * (size_t)LARGE), *again = malloc(4 * (size_t)LARGE);
+    FREED_BY(remove_folder) char *folder = make_folder();
+    FREED_BY(checkpoint_close) checkpoint *stored = NULL;
+    FREED_BY(free_memory) float *first = malloc(4 * (size_t)LARGE), *again = malloc(4 * (size_t)LARGE);
     assert_true(first && again);
     write_weights(folder, 0);
-    assert_int_equal(checkpoint_open(&stored, folder, NULL), DEBERTA_OK);
+    assert_ok(checkpoint_open(&stored, folder, NULL));
     const tensor *large = checkpoint_find(stored, "large");
     assert_non_null(large);
-    assert_int_equal(checkpoint_read_f32(stored, large, 0, LARGE, first, NULL), DEBERTA_OK);
+    assert_ok(checkpoint_read_f32(stored, large, 0, LARGE, first, NULL));
     size_t before = file_kibibytes();
     checkpoint_forget(stored, large);
     if (before > 0) assert_true(file_kibibytes() + SIZE_KIB / 2 < before);
-    assert_int_equal(checkpoint_read_f32(stored, large, 0, LARGE, again, NULL), DEBERTA_OK);
+    assert_ok(checkpoint_read_f32(stored, large, 0, LARGE, again, NULL));
     assert_memory_equal(first, again, 4 * (size_t)LARGE);
-    free(first);
-    free(again);
-    checkpoint_close(&stored);
-    remove_folder(folder);
 }

@@ -125,7 +125,7 @@ static void d_t_run(vocabulary_job *job)
 {
     const learner *l = job->step->learner;
     const size_t panels = ceiling_divide(l->model->config.embedding_size, PANEL);
-    job->panels = minimum(VOCABULARY_PANELS, ceiling_divide(panels, l->options.threads));
+    job->panels = minimum(VOCABULARY_PANELS, ceiling_divide(panels, l->options.asked.threads));
     parallel_for(l->session->executor, ceiling_divide(panels, job->panels), d_t_task, job);
 }
 

@@ -137,14 +137,16 @@ static deberta_status remove_checkpoint(const char *path, deberta_error *err)
     return remove_folder(path, err);
 }
 
-deberta_status run_checkpoint_remove_older(const char *folder, size_t step, size_t keep, deberta_error *err)
+deberta_status run_checkpoint_remove_older(const char *folder, size_t step, run_keeping keeping, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
+    size_t kept = 1;
     DEBERTA_TRY(remove_remains(folder, err));
-    for (size_t kept = 1; step > 0; kept++) {
+    while (step > 0) {
         DEBERTA_TRY(latest(&step, folder, step, err));
+        if (step == 0 || (keeping.every && step % keeping.every == 0)) continue;
         checkpoint_name(path, folder, step);
-        if (step > 0 && kept >= keep) DEBERTA_TRY(remove_checkpoint(path, err));
+        if (kept++ >= keeping.latest) DEBERTA_TRY(remove_checkpoint(path, err));
     }
     return DEBERTA_OK;
 }
@@ -203,8 +205,8 @@ static deberta_status fill_folder(const run_parts *parts, const char *folder, de
     return status == DEBERTA_OK ? sync_folder(folder, err) : status;
 }
 
-deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,
-                                    deberta_error *err)
+deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe,
+                                    run_keeping keeping, deberta_error *err)
 {
     char unfinished[RUN_PATH_BYTES], path[RUN_PATH_BYTES];
     const size_t step = run_parts_done(parts);
@@ -215,7 +217,7 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
     DEBERTA_TRY(remove_folder(path, err));
     if (rename(unfinished, path) != 0) return system_error(path, "cannot be given its name", err);
     DEBERTA_TRY(folder_sync_of(path, err)); /* before older ones are removed */
-    return run_checkpoint_remove_older(folder, step, keep, err);
+    return run_checkpoint_remove_older(folder, step, keeping, err);
 }
 
 deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
@@ -240,7 +242,8 @@ static bool is_digest(const json_t *value)
 
 /* "seed 1, now 2; the data has other contents now; ...": both recipes have the same members, unless a file was made by
  * other hands. */
-static deberta_status compare_recipes(const char *path, const json_t *was, const json_t *now, deberta_error *err)
+static deberta_status compare_recipes(const char *path, const json_t *was, const json_t *now, bool is_audit,
+                                      deberta_error *err)
 {
     char differences[DIFFERENCES_BYTES] = "";
     const char *key;
@@ -262,6 +265,8 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
         free(other);
     }
     if (!*differences) return DEBERTA_OK;
+    if (is_audit)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: what is here is not what the run had: %s", QUOTE(path), differences);
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                  "%s is of another run: %s; to train its model further, give that folder as MODEL and another --out",
                  QUOTE(path), differences);
@@ -298,7 +303,7 @@ static deberta_status check_begun(const char *folder, const json_t *recipe, debe
     json_t *before = run_claim_recipe(folder);
     if (!before) return refuse_entries(folder, is_no_trace, err);
     deberta_status status = refuse_entries(folder, is_checkpoint, err);
-    if (status == DEBERTA_OK) status = compare_recipes(folder, before, recipe, err);
+    if (status == DEBERTA_OK) status = compare_recipes(folder, before, recipe, false, err);
     json_decref(before);
     return status;
 }
@@ -320,24 +325,46 @@ static deberta_status run_checkpoint_choose(run_checkpoint *found, const char *f
     return DEBERTA_OK;
 }
 
-deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err)
+/* Reads the state file of a checkpoint. named: the step in its name; 0: none is. */
+static deberta_status read_state(run_checkpoint *found, size_t named, json_t **state, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
+    run_checkpoint_join(path, found->path, STATE_FILE);
+    DEBERTA_TRY(json_file_read(state, path, &run_json_limits, err));
+    const json_int_t step = json_integer_value(json_object_get(*state, "step"));
+    found->step = (size_t)step;
+    if (step < 1 || (named && step != (json_int_t)named))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: 'step' is no number of steps, or not that in the folder's name",
+                     QUOTE(path));
+    return DEBERTA_OK;
+}
+
+deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err)
+{
     json_t *state = NULL;
     DEBERTA_TRY(run_checkpoint_choose(found, folder, err));
     if (!*found->path) return check_begun(folder, recipe, err);
-    run_checkpoint_join(path, found->path, STATE_FILE);
-    DEBERTA_TRY(json_file_read(&state, path, &run_json_limits, err));
-    const size_t named = found->step; /* 0: not in the name */
-    const json_int_t step = json_integer_value(json_object_get(state, "step"));
-    deberta_status status = DEBERTA_OK;
-    if (step < 1 || (named && step != (json_int_t)named))
-        status = status_fail(err, DEBERTA_E_FORMAT,
-                             "%s: 'step' is no number of steps, or not that in the folder's name", QUOTE(path));
-    else
-        status = compare_recipes(found->path, json_object_get(state, "recipe"), recipe, err);
+    deberta_status status = read_state(found, found->step, &state, err);
+    if (status == DEBERTA_OK)
+        status = compare_recipes(found->path, json_object_get(state, "recipe"), recipe, false, err);
     if (status == DEBERTA_OK) status = run_digests_check(json_object_get(state, "sha256"), found->path, err);
-    found->step = (size_t)step;
+    json_decref(state);
+    return status;
+}
+
+deberta_status run_checkpoint_find_step(run_checkpoint *found, const char *folder, size_t step, const json_t *recipe,
+                                        deberta_error *err)
+{
+    json_t *state = NULL, *begun = run_claim_recipe(folder);
+    *found = (run_checkpoint){0};
+    deberta_status status = begun ? compare_recipes(folder, begun, recipe, true, err)
+                                  : status_fail(err, DEBERTA_E_FORMAT, "%s has no recipe of a run", QUOTE(folder));
+    json_decref(begun);
+    if (status != DEBERTA_OK || step == 0) return status;
+    checkpoint_name(found->path, folder, step);
+    status = read_state(found, step, &state, err);
+    if (status == DEBERTA_OK)
+        status = compare_recipes(found->path, json_object_get(state, "recipe"), recipe, true, err);
     json_decref(state);
     return status;
 }

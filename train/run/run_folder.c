@@ -17,6 +17,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json_file.h"
 #include "core/io/quote.h"
+#include "train/run/run_chain.h"
 #include "train/run/run_parts.h"
 
 deberta_status run_folder_check(const char *folder, deberta_error *err)
@@ -183,22 +184,38 @@ static deberta_status evaluate(const training_run *run, run_evaluation *evaluati
     return DEBERTA_OK;
 }
 
-/* The log first: going on needs its lines up to the checkpoint. */
-static deberta_status write_checkpoint(const training_run *run, FILE *log, deberta_error *err)
+static run_keeping keeping_of(const training_run *run)
+{
+    return (run_keeping){.latest = run->keep, .every = run->keep_every};
+}
+
+/* The log and the chain first: going on needs their lines up to the checkpoint. */
+static deberta_status write_checkpoint(const training_run *run, run_chain *chain, FILE *log, deberta_error *err)
 {
     if (!ranks_lead(run->ranks)) return DEBERTA_OK;
     if (!file_sync(fileno(log)))
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
-    return run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err);
+    DEBERTA_TRY(run_chain_add_state(chain, &run->parts, err));
+    DEBERTA_TRY(run_chain_sync(chain, err));
+    return run_checkpoint_write(&run->parts, run->folder, run->recipe, keeping_of(run), err);
+}
+
+/* Records the state where a record is due, and the weights of the best model where this step has saved them. */
+static deberta_status record(const training_run *run, run_chain *chain, bool is_last, bool saved_best,
+                             deberta_error *err)
+{
+    if (is_last || saved_best || run_chain_is_due(chain, run_parts_done(&run->parts)))
+        DEBERTA_TRY(run_chain_add_state(chain, &run->parts, err));
+    return saved_best ? run_chain_add_weights(chain, &run->parts, true, err) : DEBERTA_OK;
 }
 
 /* Keeps the steps before one that is not finite. That step may have changed the generator of a pair. */
-static deberta_status keep_good(const training_run *run, FILE *log, deberta_error *err)
+static deberta_status keep_good(const training_run *run, run_chain *chain, FILE *log, deberta_error *err)
 {
     const size_t done = run_parts_done(&run->parts);
     for (size_t i = 1; i < run->parts.count; i++)
         if (run->parts.items[i].training->optimizer.done != done) return DEBERTA_OK;
-    return done > 0 ? write_checkpoint(run, log, err) : DEBERTA_OK;
+    return done > 0 ? write_checkpoint(run, chain, log, err) : DEBERTA_OK;
 }
 
 /* Restores the evaluation state; the log is at its end before and after. */
@@ -212,6 +229,7 @@ static void recall(run_evaluation *evaluation, FILE *log)
 static bool is_due(const training_run *run, size_t done, double kept_at)
 {
     return (run->checkpoint_every && done % run->checkpoint_every == 0) ||
+           (run->keep_every && done % run->keep_every == 0) ||
            (run->checkpoint_minutes > 0 && clock_seconds() - kept_at >= 60 * run->checkpoint_minutes);
 }
 
@@ -225,7 +243,8 @@ static void agree(const deberta_ranks *ranks, bool *goes_on, bool *improves)
 }
 
 /* *ended: no step is to follow, because the last one is done or because none has been better for too long. */
-static deberta_status take_steps(const training_run *run, run_log *log, bool *ended, deberta_error *err)
+static deberta_status take_steps(const training_run *run, run_log *log, run_chain *chain, bool *ended,
+                                 deberta_error *err)
 {
     const optimizer *o = &run->parts.items[0].training->optimizer;
     const size_t steps = o->options.steps, end = run->stop_at ? minimum(run->stop_at, steps) : steps;
@@ -243,7 +262,7 @@ static deberta_status take_steps(const training_run *run, run_log *log, bool *en
         deberta_error second;
         const deberta_status status = take_step(run, log, &goes_on, err);
         if (status == DEBERTA_E_NOT_FINITE) {
-            if (o->done > kept) keep_good(run, log->file, &second);
+            if (o->done > kept) keep_good(run, chain, log->file, &second);
             agree(run->ranks, &goes_on, &improves); /* ranks that end alone would end the one that writes */
         }
         DEBERTA_TRY(status);
@@ -251,8 +270,9 @@ static deberta_status take_steps(const training_run *run, run_log *log, bool *en
         goes_on = goes_on && o->done < end;
         agree(run->ranks, &goes_on, &improves);
         *ended = o->done == steps || !improves;
+        DEBERTA_TRY(record(run, chain, *ended, run->held_out && evaluation.best_step == o->done, err));
         if (*ended || (goes_on && !is_due(run, o->done, kept_at))) continue;
-        DEBERTA_TRY(write_checkpoint(run, log->file, err));
+        DEBERTA_TRY(write_checkpoint(run, chain, log->file, err));
         kept = o->done;
         kept_at = clock_seconds();
     }
@@ -260,29 +280,44 @@ static deberta_status take_steps(const training_run *run, run_log *log, bool *en
 }
 
 /* A run whose first step failed leaves nothing that would be in the way of the next: an empty folder is not. */
-static void remove_log(const training_run *run)
+static void remove_log(const training_run *run, const run_chain *chain)
 {
     char path[RUN_PATH_BYTES];
     snprintf(path, sizeof path, "%s/log.jsonl", run->folder);
     unlink(path);
+    snprintf(path, sizeof path, "%s/" CHAIN_FILE, run->folder);
+    if (chain->file >= 0) unlink(path);
     run_claim_remove(run->claim, run->folder);
+}
+
+/* Writes the model, and records it in the chain. */
+static deberta_status write_last(const training_run *run, run_chain *chain, deberta_error *err)
+{
+    DEBERTA_TRY(run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err));
+    DEBERTA_TRY(run_chain_add_weights(chain, &run->parts, false, err));
+    return run_chain_sync(chain, err);
 }
 
 deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err)
 {
     run_log log;
+    run_chain chain = {.file = -1};
     const optimizer *o = &run->parts.items[0].training->optimizer;
     *finished = o->done == o->options.steps;
     const bool leads = ranks_lead(run->ranks);
     DEBERTA_TRY(open_log(&log, run, o->done, err));
-    deberta_status status = DEBERTA_OK;
+    deberta_status status =
+        leads ? run_chain_open(&chain, run->folder, run->chain_every, &run->parts, err) : DEBERTA_OK;
     /* Removes checkpoints that the interrupted run had not removed yet. */
-    if (o->done > 0 && !*finished && leads) status = run_checkpoint_remove_older(run->folder, o->done, run->keep, err);
-    if (status == DEBERTA_OK) status = take_steps(run, &log, finished, err);
+    if (status == DEBERTA_OK && o->done > 0 && !*finished && leads)
+        status = run_checkpoint_remove_older(run->folder, o->done, keeping_of(run), err);
+    if (status == DEBERTA_OK) status = take_steps(run, &log, &chain, finished, err);
     const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
     const bool written = stream_close(log.file);
-    if (status != DEBERTA_OK && is_empty && leads) remove_log(run);
-    DEBERTA_TRY(status);
-    if (!written) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
-    return *finished && leads ? run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err) : DEBERTA_OK;
+    if (status != DEBERTA_OK && is_empty && leads) remove_log(run, &chain);
+    if (status == DEBERTA_OK && !written)
+        status = status_fail(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
+    if (status == DEBERTA_OK && *finished && leads) status = write_last(run, &chain, err);
+    run_chain_close(&chain);
+    return status;
 }

@@ -14,13 +14,15 @@ typedef int (*step_listener)(void *context, const deberta_training_step *step);
 typedef struct training_run {
     run_parts parts;
     const char *folder;
-    const run_claim *claim;       /* claim of the folder, held */
-    const json_t *recipe;         /* all settings that determine the bits */
-    const deberta_ranks *ranks;   /* NULL: none; ranks other than 0 have no files and no evaluations */
-    size_t checkpoint_every;      /* steps between checkpoints; 0: not by steps */
-    double checkpoint_minutes;    /* minutes since the last one or the beginning; 0: not by time */
-    size_t keep;                  /* number of checkpoints to keep */
-    size_t stop_at;               /* step at which the run stops; 0: runs to the end */
+    const run_claim *claim;     /* claim of the folder, held */
+    const json_t *recipe;       /* all settings that determine the bits */
+    const deberta_ranks *ranks; /* NULL: none; ranks other than 0 have no files and no evaluations */
+    size_t checkpoint_every;    /* steps between checkpoints; 0: not by steps */
+    double checkpoint_minutes;  /* minutes since the last one or the beginning; 0: not by time */
+    size_t keep;                /* number of checkpoints to keep */
+    size_t keep_every;          /* checkpoints of multiples of this step stay as well; 0: none */
+    size_t chain_every;         /* steps between records of the chain; 0: none, or as the chain that is there has it */
+    size_t stop_at;             /* step at which the run stops; 0: runs to the end */
     const batch_source *held_out; /* evaluated at the end, and every eval_every steps; NULL: none */
     size_t eval_every;            /* 0: only at the end */
     size_t skip_bad;              /* the most steps of the whole run that may be skipped for not being finite */

@@ -25,11 +25,16 @@ typedef struct run_checkpoint {
 /* Saves the models into a folder that exists. */
 deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_dtype dtype, deberta_error *err);
 
+/* The checkpoints that stay: the latest, and those of multiples of a step. */
+typedef struct run_keeping {
+    size_t latest, every; /* every: 0, none */
+} run_keeping;
+
 /* Writes a checkpoint, then removes the older ones. */
-deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,
-                                    deberta_error *err);
-/* Keeps the checkpoint of the step and the latest before it, `keep` in all. */
-deberta_status run_checkpoint_remove_older(const char *folder, size_t step, size_t keep, deberta_error *err);
+deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe,
+                                    run_keeping keeping, deberta_error *err);
+/* Keeps the checkpoint of the step and the latest before it, keeping.latest in all, and those of keeping.every. */
+deberta_status run_checkpoint_remove_older(const char *folder, size_t step, run_keeping keeping, deberta_error *err);
 
 /* Writes the files after the last step, in the folder itself; older checkpoints stay. */
 deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
@@ -38,6 +43,10 @@ deberta_status run_checkpoint_write_last(const run_parts *parts, const char *fol
 /* Finds the end of a run or its latest whole checkpoint in a folder, or none where a run has made none yet. It checks
  * the recipe: if it differs, the message names the differing members. */
 deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err);
+/* Finds the checkpoint of this step, with the same checks but that of digests, for an audit: the state is judged by the
+ * chain. Step 0: the beginning. */
+deberta_status run_checkpoint_find_step(run_checkpoint *found, const char *folder, size_t step, const json_t *recipe,
+                                        deberta_error *err);
 /* Returns the path of a part of a checkpoint. */
 void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, char path[RUN_PATH_BYTES]);
 /* Reads moments and steps, for parts that were opened from the checkpoint. */

@@ -64,6 +64,10 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (o->ranks && o->ranks->count > o->shards)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu ranks, but a step has %zu shards: a rank computes one at least",
                      o->ranks->count, o->shards);
+    if (o->audit && (!o->folder || o->resume || o->ranks || o->steps == 0))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "an audit needs the folder of a run and its steps; it resumes nothing and "
+                     "has no ranks");
     if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
     return DEBERTA_OK;
 }
@@ -192,28 +196,20 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .task = o->task, .names = o->labels, .labels = o->new_labels, .decodes = run->options.decodes};
     run->batches = t->data.source;
     const bool is_main = run == &t->pair.discriminator;
+    deberta_trainer_options asked = *o;
+    if (goes_on) asked.begin = 0;
+    if (goes_on || !is_main) asked.drop_count = 0;
     const learner_options options = {
-        .threads = o->threads,
+        .asked = asked,
         .max_tokens = passes * t->data.most_tokens,
-        .parts = o->shards,
-        .isa = o->isa,
         .memory_limit_bytes = left_of_limit(t),
-        .moments = o->steps > 0,
-        .reference = o->reference,
         .decodes = run->options.decodes,
         .differs = t->generator && is_main && o->sharing == DEBERTA_SHARING_GDES,
         .longest = passes * t->data.longest,
-        .micro_tokens = o->micro_tokens,
         .predicts_words = run->options.task == DEBERTA_TRAIN_MLM,
-        .recomputes = o->recompute != 0,
         .pairs_up = o->sift_weight > 0,
         .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
         .head = o->new_labels && !goes_on && is_main ? &head : NULL,
-        .drop = o->drop,
-        .drop_count = is_main && !goes_on ? o->drop_count : 0,
-        .begins = o->begin && !goes_on,
-        .seed = (uint32_t)o->seed,
-        .ranks = o->ranks,
     };
     char resumed[RUN_PATH_BYTES];
     run_checkpoint_part(&t->checkpoint, part, resumed);
@@ -244,6 +240,7 @@ static deberta_status open_run(deberta_trainer *t, deberta_error *err)
     DEBERTA_TRY(trainer_recipe_describe(&t->recipe, o, &t->data, &main_training(t)->options,
                                         t->generator ? &t->pair.generator.options : NULL, err));
     if (o->resume) DEBERTA_TRY(run_checkpoint_find(&t->checkpoint, o->folder, t->recipe, err));
+    if (o->audit) DEBERTA_TRY(run_checkpoint_find_step(&t->checkpoint, o->folder, o->audit_from, t->recipe, err));
     return compare_ranks(t, err);
 }
 
@@ -284,7 +281,7 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     training *run = main_training(t);
     DEBERTA_TRY(check_options(&t->options, err));
     DEBERTA_TRY(keep_options(t, err));
-    if (t->folder && ranks_lead(t->options.ranks)) /* before long work */
+    if (t->folder && !t->options.audit && ranks_lead(t->options.ranks)) /* before long work */
         DEBERTA_TRY(t->options.resume ? run_claim_join(&t->claim, t->folder, err) : run_folder_check(t->folder, err));
     run->options = (step_options){.task = t->options.task,
                                   .rtd_weight = (float)t->options.rtd_weight,
@@ -401,8 +398,9 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
                                    void *context, int *finished, deberta_error *err)
 {
     bool ended = false;
-    if (!t || !finished || !t->folder || t->options.steps == 0)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_run needs a trainer with steps and a folder");
+    if (!t || !finished || !t->folder || t->options.audit || t->options.steps == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "deberta_trainer_run needs a trainer with steps and a folder, not one for an audit");
     const deberta_trainer_options *o = &t->options;
     const training_run run = {
         .parts = t->parts,
@@ -412,6 +410,8 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
         .checkpoint_every = o->checkpoint_every,
         .checkpoint_minutes = o->checkpoint_minutes,
         .keep = o->keep,
+        .keep_every = o->keep_every,
+        .chain_every = o->chain_every,
         .stop_at = o->stop_at,
         .ranks = o->ranks,
         .held_out = t->data.has_held_out && ranks_lead(o->ranks) ? &t->data.held_out_source : NULL,

@@ -152,6 +152,8 @@ enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
       "write one every N steps instead; no checkpoint changes a bit of the result")                                    \
     X(COUNT, keep, "keep", "N", 1, TRAINER_MOST_STEPS, NO_WORDS, NULL, "steps",                                        \
       "the latest checkpoints, older ones are removed")                                                                \
+    X(COUNT, keep_every, "keep-every", "N", 1, TRAINER_MOST_STEPS, NO_WORDS, NULL, "steps",                            \
+      "write checkpoints of multiples of step N as well, and keep them: audits start there")                                                                \
     X(COUNT, stop_at, "stop-at", "N", 1, TRAINER_MOST_STEPS, NO_WORDS, NULL, "steps",                                  \
       "write a checkpoint after step N and stop; the schedule stays that of all steps")                                \
     X(COUNT, skip_bad, "bad-steps", "N", 0, TRAINER_MOST_STEPS, NO_WORDS, NULL, "steps",                               \

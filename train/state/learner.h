@@ -224,28 +224,18 @@ typedef struct transposed_weights {
 } transposed_weights;
 
 typedef struct learner_options {
-    size_t threads;
+    deberta_trainer_options
+        asked; /* those of the run, as far as they apply to this model; threads is settled by opening */
     size_t max_tokens, longest; /* most tokens of a step; of a sequence, 0: unknown, which micro_tokens and ranks do not
                                  * allow */
-    size_t parts;
-    size_t micro_tokens; /* tokens in memory at once, in whole shards; 0: all of a step */
-    deberta_isa isa;
-    deberta_reference reference;
-    size_t memory_limit_bytes; /* 0: none */
-    bool moments;              /* an optimiser will hold two more numbers per weight */
-    bool decodes;              /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
-    bool predicts_words;       /* the loss is that of a masked language model */
-    bool drops;                /* a step may have dropout */
-    bool recomputes;           /* layers keep only their inputs; each runs again before its backward pass */
-    bool pairs_up;             /* half of a step's rows go forward before the others (SiFT). Not with `recomputes` or
-                                * micro_tokens */
-    bool differs; /* has differences from the tables that a generator shares: added as zeros where missing */
+    size_t memory_limit_bytes;  /* what the run's limit leaves; 0: none */
+    bool decodes;               /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
+    bool predicts_words;        /* the loss is that of a masked language model */
+    bool drops;                 /* a step may have dropout */
+    bool pairs_up; /* half of a step's rows go forward before the others (SiFT). Not with asked.recompute or
+                    * micro_tokens */
+    bool differs;  /* has differences from the tables that a generator shares: added as zeros where missing */
     const struct new_head *head; /* replaces the model's own; NULL: unchanged. Read while opening */
-    const char *const *drop;     /* [drop_count]: patterns of tensors to leave out; each matches at least one */
-    size_t drop_count;
-    bool begins;                /* the folder has a configuration and no weights: all are new */
-    uint32_t seed;              /* seed of new weights */
-    const deberta_ranks *ranks; /* processes that share the shards; NULL: none */
 } learner_options;
 
 /* The floats for the gradient of any matrix or norm of the model: of its weights, of a vector. */

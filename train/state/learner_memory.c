@@ -101,7 +101,7 @@ static void carve_records(learner *l, arena *memory)
         const bool only_keys = l->norms_again && l->options.decodes && i + 1 == config->layers;
         if (only_keys)
             carve_keys(l, memory, &record);
-        else if (i == 0 || !l->options.recomputes)
+        else if (i == 0 || !l->options.asked.recompute)
             carve_record(l, memory, &record, NULL, rows);
         record.layer = i;
         record.input = has_input && !only_keys ? take_floats(memory, rows, s->hidden_stride) : NULL;
@@ -220,10 +220,10 @@ static void carve_gradients(learner *l, arena *memory)
         m->head_rows[i] = take_floats(memory, rows, s->normed_stride);
     carve_pass(l, memory, &m->passes[0], rows);
     m->vocabulary_stride = vocabulary_floats(config);
-    m->vocabulary = take_floats(memory, l->options.threads, m->vocabulary_stride);
+    m->vocabulary = take_floats(memory, l->options.asked.threads, m->vocabulary_stride);
     m->columns =
         take_floats(memory, config->convolution_width ? rows : 0, config->convolution_width * s->hidden_stride);
-    m->table_parts = take_floats(memory, 2 * l->options.parts * table_rows, l->heads_width);
+    m->table_parts = take_floats(memory, 2 * l->options.asked.shards * table_rows, l->heads_width);
     m->table_columns = take_floats(memory, 2 * table_rows, l->heads_width);
     m->d_table = take_floats(memory, table_rows, s->hidden_stride);
     m->table_work = take_floats(memory, table_rows, s->hidden_stride);
@@ -251,8 +251,8 @@ static void learner_carve(learner *l, arena *memory)
     m->losses = arena_take(memory, l->tokens_capacity, sizeof *m->losses);
     m->order = arena_take(memory, l->tokens_capacity, sizeof *m->order);
     m->row_ids = arena_take(memory, l->tokens_capacity, sizeof *m->row_ids);
-    m->workers = arena_take(memory, l->options.threads, sizeof *m->workers);
-    for (size_t i = 0; i < l->options.threads; i++) {
+    m->workers = arena_take(memory, l->options.asked.threads, sizeof *m->workers);
+    for (size_t i = 0; i < l->options.asked.threads; i++) {
         attention_scratch measured;
         carve_attention(l, memory, m->workers ? &m->workers[i] : &measured);
     }
@@ -307,7 +307,7 @@ size_t learner_sum_bytes(const learner *l)
 
 size_t learner_bytes(const learner *l)
 {
-    const size_t arrays = l->options.moments ? 4 : 2; /* values, gradients; two moments */
+    const size_t arrays = l->options.asked.steps > 0 ? 4 : 2; /* values, gradients; two moments */
     return arrays * weight_floats(l) * sizeof(float) + learner_sum_bytes(l) +
            deberta_model_describe(l->model)->memory_bytes + deberta_session_memory_bytes(l->session) +
            l->memory.arena.capacity_bytes + l->memory.decoder_arena.capacity_bytes;
@@ -321,9 +321,9 @@ static void settle_shapes(learner *l)
     /* queries of the decoder may come from all over a sequence */
     const size_t rows = model->relative_rows;
     const size_t reach = KEY_CHUNK + (l->options.decodes ? l->session->max_tokens : QUERY_BLOCK);
-    l->options.threads = deberta_session_threads(l->session);
+    l->options.asked.threads = deberta_session_threads(l->session);
     l->tokens_capacity = l->session->max_tokens;
-    l->norms_again = !l->options.recomputes && !l->options.pairs_up;
+    l->norms_again = !l->options.asked.recompute && !l->options.pairs_up;
     l->exponentials_stride = row_stride(round_up(minimum(l->options.longest, KEY_CHUNK), PANEL));
     l->scores_stride = row_stride(minimum(round_up(l->session->max_tokens, PANEL), KEY_CHUNK) + PANEL);
     l->heads_width = model->config.heads * model->padded_head;
@@ -337,7 +337,7 @@ static size_t layers_that_keep(const learner *l, size_t bytes)
     const size_t limit = l->options.memory_limit_bytes, longest = l->options.longest;
     const size_t each = exponentials_floats(l) * sizeof(float) + ARENA_ALIGNMENT_BYTES;
     const size_t room = limit ? minimum(bytes / KEPT_SHARE, limit - bytes) : bytes / KEPT_SHARE;
-    const bool keeps = longest > 0 && longest <= KEY_CHUNK && !l->options.recomputes && !l->options.pairs_up;
+    const bool keeps = longest > 0 && longest <= KEY_CHUNK && !l->options.asked.recompute && !l->options.pairs_up;
     return keeps ? minimum(room / each, l->model->config.layers - (l->options.decodes ? 1 : 0)) : 0;
 }
 

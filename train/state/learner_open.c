@@ -118,8 +118,8 @@ static deberta_status open_session(learner *l, deberta_error *err)
 {
     const deberta_session_options options = {
         .struct_size = sizeof options,
-        .isa = l->options.isa,
-        .threads = l->options.threads,
+        .isa = l->options.asked.isa,
+        .threads = l->options.asked.threads,
         .max_tokens = l->plan.capacity,
         .features = l->options.decodes ? DEBERTA_KEEP_DECODER_INPUT : 0,
     };
@@ -150,9 +150,10 @@ static deberta_status keep_config(learner *l, const char *folder, deberta_error 
 static deberta_status drop_parameters(learner *l, const char *folder, deberta_error *err)
 {
     const learner_options *o = &l->options;
-    for (size_t i = 0; i < o->drop_count; i++)
-        if (parameter_set_drop(&l->set, o->drop[i]) == 0)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no tensor '%s' that could be left out", folder, o->drop[i]);
+    for (size_t i = 0; i < o->asked.drop_count; i++)
+        if (parameter_set_drop(&l->set, o->asked.drop[i]) == 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no tensor '%s' that could be left out", folder,
+                         o->asked.drop[i]);
     return DEBERTA_OK;
 }
 
@@ -163,15 +164,17 @@ static deberta_status open_parameters(learner *l, const char *folder, deberta_er
         DEBERTA_TRY(parameter_set_make(&l->set, folder, err));
         return drop_parameters(l, folder, err);
     }
-    DEBERTA_TRY(o->begins ? new_model_begin(&l->set, folder, o->seed, err) : parameter_set_read(&l->set, folder, err));
+    DEBERTA_TRY(o->asked.begin ? new_model_begin(&l->set, folder, (uint32_t)o->asked.seed, err)
+                               : parameter_set_read(&l->set, folder, err));
     DEBERTA_TRY(drop_parameters(l, folder, err));
-    return o->head ? new_head_add(&l->set, folder, o->head, o->seed, &l->config, err) : keep_config(l, folder, err);
+    return o->head ? new_head_add(&l->set, folder, o->head, (uint32_t)o->asked.seed, &l->config, err)
+                   : keep_config(l, folder, err);
 }
 
 static deberta_status open_model(learner *l, const char *folder, deberta_error *err)
 {
     const deberta_model_options options = {
-        .struct_size = sizeof options, .threads = l->options.threads, .reference = l->options.reference};
+        .struct_size = sizeof options, .threads = l->options.asked.threads, .reference = l->options.asked.reference};
     const weight_source source = parameter_set_source(&l->set);
     const load_listener listener = bindings_listener(&l->bindings);
     const model_internal_options internal = {.keep_position_projections = true,
@@ -198,6 +201,7 @@ deberta_status learner_take_parameters(learner *l, deberta_error *err)
 
 deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err)
 {
+    const deberta_trainer_options *asked = &options->asked;
     deberta_status status;
     *result = NULL;
     learner *l = calloc(1, sizeof *l);
@@ -208,11 +212,11 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
         DEBERTA_TRY_OR_FAIL(status, parameter_set_add(&l->set, shared_differences[i], shared_tables[i], err));
     DEBERTA_TRY_OR_FAIL(status, open_model(l, folder, err));
     l->options.decodes = options->decodes && !l->model->config.position_biased_input;
-    l->plan = shard_plan_make(options->parts, options->max_tokens, options->longest, options->micro_tokens);
-    if (options->ranks)
+    l->plan = shard_plan_make(asked->shards, options->max_tokens, options->longest, asked->micro_tokens);
+    if (asked->ranks)
         l->plan =
-            shard_plan_of(&l->plan, rank_shards(options->ranks, options->parts), options->max_tokens, options->longest);
-    l->options.pairs_up = options->pairs_up && !options->recomputes && shard_plan_is_whole(&l->plan);
+            shard_plan_of(&l->plan, rank_shards(asked->ranks, asked->shards), options->max_tokens, options->longest);
+    l->options.pairs_up = options->pairs_up && !asked->recompute && shard_plan_is_whole(&l->plan);
     DEBERTA_TRY_OR_FAIL(status, open_session(l, err));
     DEBERTA_TRY_OR_FAIL(status, learner_memory_open(l, err));
     executor_begin(l->session->executor);

@@ -123,7 +123,8 @@ static inline float *table_part(const step_state *step, size_t which, size_t par
 {
     const learner *l = step->learner;
     const size_t floats = l->model->relative_rows * l->model->padded_head;
-    return step->memory->table_parts + ((which * l->options.parts + part) * l->model->config.heads + head) * floats;
+    return step->memory->table_parts +
+           ((which * l->options.asked.shards + part) * l->model->config.heads + head) * floats;
 }
 
 /* Returns dPK and dPQ of a layer, the sums of the current shards. */

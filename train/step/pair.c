@@ -208,8 +208,8 @@ deberta_status pair_evaluate(training_pair *pair, const batch_source *held_out, 
     DEBERTA_TRY(renew_discriminator(pair, err));
     for (size_t number = 0; !ended; number++) {
         step_batch batch;
-        DEBERTA_TRY(
-            held_out->read(held_out->context, number, l->options.parts, l->model->config.hidden_size, &batch, err));
+        DEBERTA_TRY(held_out->read(held_out->context, number, l->options.asked.shards, l->model->config.hidden_size,
+                                   &batch, err));
         ended = batch.epoch >= 1;
         const deberta_status status = evaluate_batch(pair, &batch, number, report, err);
         step_batch_free(&batch);

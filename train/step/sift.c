@@ -98,7 +98,7 @@ static bool allocate_doubled(sift_run *run)
                       .questions = batch->questions,
                       .question_labels = batch->question_labels};
     d->starts = calloc(sequences + 1, sizeof *d->starts);
-    d->shard_bounds = calloc(run->learner->options.parts + 1, sizeof *d->shard_bounds);
+    d->shard_bounds = calloc(run->learner->options.asked.shards + 1, sizeof *d->shard_bounds);
     d->origin = calloc(sequences, sizeof *d->origin);
     d->passes = calloc(sequences, sizeof *d->passes);
     d->ids = calloc(tokens, sizeof *d->ids);
@@ -137,7 +137,7 @@ static void double_batch(sift_run *run)
 {
     const step_batch *batch = run->batch;
     size_t to = 0;
-    for (size_t shard = 0; shard < run->learner->options.parts; shard++) {
+    for (size_t shard = 0; shard < run->learner->options.asked.shards; shard++) {
         for (int moved = 0; moved < 2; moved++)
             for (size_t i = batch->shard_bounds[shard]; i < batch->shard_bounds[shard + 1]; i++)
                 copy_sequence(run, i, to++, moved);
@@ -308,7 +308,7 @@ static deberta_status find_delta(sift_run *run, const step_options *options, deb
     run->pass = PASS_ASCENT;
     run->is_finite = true;
     DEBERTA_TRY(step_run(run->learner, &moved, &ascent, &unread, err));
-    run->is_finite = !ranks_any(run->learner->options.ranks, !run->is_finite);
+    run->is_finite = !ranks_any(run->learner->options.asked.ranks, !run->is_finite);
     const size_t count = run->batch->tokens * run->learner->model->config.hidden_size;
     for (size_t e = 0; run->is_finite && e < count; e++) run->delta[e] += run->moves[e];
     return DEBERTA_OK;

@@ -69,7 +69,7 @@ static void restore_record(const step_state *step, size_t layer)
 {
     const learner *l = step->learner;
     if (step->memory->pairs.is_joined) pair_records_restore(step, layer);
-    if (!l->options.recomputes || layer + 1 == l->model->config.layers) return;
+    if (!l->options.asked.recompute || layer + 1 == l->model->config.layers) return;
     encoder_layer_again(l->session, layer);
     stage_lap(l->clock, TRAINING_FORWARD);
 }
@@ -164,7 +164,7 @@ static deberta_status run_groups(step_state *step, bool looks, deberta_error *er
     const learner *l = step->learner;
     gradient_tree *tree = &step->memory->tree;
     shard_group group = {0};
-    const shard_range all = {0, l->options.parts}, own = step->options->loss_only ? all : l->plan.own;
+    const shard_range all = {0, l->options.asked.shards}, own = step->options->loss_only ? all : l->plan.own;
     gradient_tree_begin(tree);
     for (size_t first = own.first; first < own.first + own.count; first += group.count) {
         group = shard_group_at(&l->plan, step->batch, first);
@@ -175,7 +175,7 @@ static deberta_status run_groups(step_state *step, bool looks, deberta_error *er
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     }
     if (!looks && step_wants_weights(step))
-        DEBERTA_TRY(rank_sums_add(l->options.ranks, l->options.parts, step->batch, tree, err));
+        DEBERTA_TRY(rank_sums_add(l->options.asked.ranks, l->options.asked.shards, step->batch, tree, err));
     return DEBERTA_OK;
 }
 
@@ -215,7 +215,7 @@ static bool only_looks(const step_options *options) { return options->loss_only 
 /* Joins the scores: each rank has those of its sequences, and zeros elsewhere. */
 static void join_scores(step_state *step)
 {
-    const deberta_ranks *ranks = step->learner->options.ranks;
+    const deberta_ranks *ranks = step->learner->options.asked.ranks;
     head_result *head = &step->head;
     if (!ranks) return;
     for (size_t i = 0; i < 2; i++) ranks_join(ranks, head->scores[i], step->batch->sequences * sizeof(float));
@@ -225,7 +225,7 @@ static void join_scores(step_state *step)
 /* Losses of shards are those of one rank each, or the same on several. Distances are summed up in the order of rows. */
 static void join_losses(step_state *step)
 {
-    const deberta_ranks *ranks = step->options->loss_only ? NULL : step->learner->options.ranks;
+    const deberta_ranks *ranks = step->options->loss_only ? NULL : step->learner->options.asked.ranks;
     head_result *head = &step->head;
     ranks_join(ranks, head->losses, sizeof head->losses);
     ranks_join(ranks, &head->distance, sizeof head->distance);
@@ -238,7 +238,7 @@ static void join_losses(step_state *step)
 static deberta_status run_shards(step_state *step, deberta_error *err)
 {
     const learner *l = step->learner;
-    const bool is_whole = shard_group_at(&l->plan, step->batch, 0).count == l->options.parts;
+    const bool is_whole = shard_group_at(&l->plan, step->batch, 0).count == l->options.asked.shards;
     const bool looks = only_looks(step->options);
     if (step->options->task == DEBERTA_TRAIN_CHOICE && !is_whole && !looks) {
         DEBERTA_TRY(run_groups(step, true, err));
@@ -255,8 +255,8 @@ static double mean_loss(const step_state *step)
     double means[LOSS_ENDS] = {0};
     for (size_t end = 0; end < LOSS_ENDS; end++)
         if (head->counts.labelled[end])
-            means[end] =
-                sum_of_parts(head->losses[end], step->learner->options.parts) / (double)head->counts.labelled[end];
+            means[end] = sum_of_parts(head->losses[end], step->learner->options.asked.shards) /
+                         (double)head->counts.labelled[end];
     return step->options->task == DEBERTA_TRAIN_QA ? (means[0] + means[1]) / 2 : means[0];
 }
 

@@ -24,7 +24,7 @@ static deberta_status run_batch(const training *t, size_t number, const step_bat
 deberta_status training_read(const training *t, size_t step, step_batch *batch, deberta_error *err)
 {
     const learner *l = t->learner;
-    return t->batches.read(t->batches.context, step, l->options.parts, l->model->config.hidden_size, batch, err);
+    return t->batches.read(t->batches.context, step, l->options.asked.shards, l->model->config.hidden_size, batch, err);
 }
 
 /* "3, 0, 17 and 5 more": numbers in the data, which a batch of one step has not. */
@@ -105,7 +105,7 @@ deberta_status training_evaluate(const training *t, const batch_source *held_out
     *report = (held_out_report){0};
     for (size_t step = 0; !ended; step++) {
         step_batch batch;
-        DEBERTA_TRY(held_out->read(held_out->context, step, l->options.parts, width, &batch, err));
+        DEBERTA_TRY(held_out->read(held_out->context, step, l->options.asked.shards, width, &batch, err));
         ended = batch.epoch >= 1;
         const deberta_status status = training_evaluate_batch(t, &batch, step, report, err);
         step_batch_free(&batch);

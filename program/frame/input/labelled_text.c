@@ -164,7 +164,32 @@ static deberta_status check_header(const text_stream *stream, const text_record 
     return DEBERTA_OK;
 }
 
-static deberta_status labelled_text_take_line(labelled_text *found, const text_stream *stream, text_record *record,
+/* Whether a program for tables has put the field in quotation marks: those of the first line alone, or with a mark
+ * inside that is written twice. Tables as those of GLUE have none, and single lines of theirs begin and end with one.
+ */
+static bool is_quoted(const char *field, size_t bytes, bool is_first)
+{
+    if (bytes < 2 || field[0] != '"' || field[bytes - 1] != '"') return false;
+    return is_first || (bytes > 3 && memmem(field + 1, bytes - 2, "\"\"", 2));
+}
+
+/* Says once a file that quotation marks are read as parts of the texts. */
+static void note_quotes(text_stream *stream, const text_record *record, const char *tab)
+{
+    const char *end = record->text + record->text_bytes, *stop;
+    for (; tab && !stream->quotes_said; tab = stop) {
+        stop = memchr(tab + 1, '\t', (size_t)(end - tab - 1));
+        stream->quotes_said = is_quoted(tab + 1, (size_t)((stop ? stop : end) - tab - 1), !stream->columns_known);
+        if (stream->quotes_said)
+            say_note(&stream->options->common,
+                     "note: %s, line %zu: a text stands in quotation marks, and they are read as parts of it: write "
+                     "the table without them, or objects (.jsonl)",
+                     stream->path, record->line);
+    }
+    stream->columns_known = true;
+}
+
+static deberta_status labelled_text_take_line(labelled_text *found, text_stream *stream, text_record *record,
                                               bool has_choices, deberta_error *err)
 {
     char *line = record->text, *end = line + record->text_bytes, *tab = memchr(line, '\t', record->text_bytes);
@@ -179,6 +204,7 @@ static deberta_status labelled_text_take_line(labelled_text *found, const text_s
     if (!tab) return text_record_spoil(record, "expected a label, a tab and a text, found no tab");
     if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
     if (memchr(line, 0, label_bytes)) return text_record_spoil(record, NUL_IN_LABEL);
+    note_quotes(stream, record, tab);
     found->label = strndup(line, label_bytes);
     if (has_choices) found->choices = json_array();
     if (!found->label || (has_choices && !found->choices)) memory_short();
@@ -191,8 +217,8 @@ static deberta_status labelled_text_take_line(labelled_text *found, const text_s
     return DEBERTA_OK;
 }
 
-deberta_status labelled_text_split(labelled_text *found, const text_stream *stream, text_record *record,
-                                   bool has_choices, deberta_error *err)
+deberta_status labelled_text_split(labelled_text *found, text_stream *stream, text_record *record, bool has_choices,
+                                   deberta_error *err)
 {
     *found = (labelled_text){0};
     if (record->problem) return DEBERTA_OK;

@@ -16,8 +16,8 @@ typedef struct labelled_text {
 
 /* Takes a record of the stream apart: its text becomes the text, its pair the second one. What is wrong with the line
  * becomes the record's problem, what is wrong with a header an error. Release in any case. */
-deberta_status labelled_text_split(labelled_text *found, const text_stream *stream, text_record *record,
-                                   bool has_choices, deberta_error *err);
+deberta_status labelled_text_split(labelled_text *found, text_stream *stream, text_record *record, bool has_choices,
+                                   deberta_error *err);
 void labelled_text_free(labelled_text *text);
 
 /* The label's number by its name among `count` or, where none has that name, by its number. SIZE_MAX: neither. */

@@ -246,7 +246,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
     stream->json = stream->names->objects || stream->options->jsonl;
-    stream->form_known = false;
+    stream->form_known = stream->columns_known = stream->quotes_said = false;
     stream->line = 0;
     stream->file_index++;
     return DEBERTA_OK;

@@ -73,7 +73,8 @@ typedef struct text_stream {
     FILE *file;
     const char *path;
     bool json, form_known;
-    unused_keys unused; /* of the current file */
+    bool columns_known, quotes_said; /* of the current file: labelled_text.c has read a line, and said what it has */
+    unused_keys unused;              /* of the current file */
     char *buffer;
     size_t buffer_bytes;
     uint64_t done_bytes;  /* of the files, read so far */

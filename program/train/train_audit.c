@@ -1,0 +1,422 @@
+/* Judges the chain of a run, draws segments of it, and executes them again. SPDX-License-Identifier: MIT */
+#include "program/train/train_audit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/numbers.h"
+#include "core/io/file_digest.h"
+#include "core/io/json_file.h"
+#include "output/json_text.h"
+#include "program/frame/audit.h"
+#include "program/frame/progress.h"
+#include "program/frame/unfinished.h"
+#include "program/train/train_options.h"
+
+static const json_limits command_limits = {.bytes = 64 << 20, .depth = 8, .values = 1 << 20};
+
+/* An audit at work. */
+typedef struct train_audit_work {
+    const train_audit_request *request;
+    const common_options *options;
+    deberta_chain *chain;
+    const deberta_chain_info *info;
+    size_t *starts, start_count; /* steps that a segment can begin with, and at last the end of the last segment */
+    json_t *command;             /* RUN/command.json */
+    result *r;
+} train_audit_work;
+
+static const char *run_path(const train_audit_work *w, const char *name)
+{
+    return options_text(w->options, "%s/%s", w->request->run, name);
+}
+
+/* ----------------------------------------------------------------------------------------------------- the chain alone */
+
+/* Says what differs: the finding of an audit. */
+static int find_wrong(const train_audit_work *w, const char *sentence)
+{
+    result_say(w->r, "differs: %s", sentence);
+    result_set(w->r, "equal", json_false());
+    result_set(w->r, "differs", json_clean_text(sentence));
+    return EXIT_CHECK_FAILED;
+}
+
+static void open_chain(train_audit_work *w)
+{
+    deberta_error error = {0};
+    if (access(run_path(w, "chain.jsonl"), F_OK) != 0)
+        end_with(w->options, EXIT_INPUT,
+                 "%s has no chain.jsonl: expected the folder of a run that was trained with --chain", w->request->run);
+    must(w->options, deberta_chain_open(&w->chain, w->request->run, &error), &error);
+    w->info = deberta_chain_describe(w->chain);
+    result_set(w->r, "run", json_clean_text(w->request->run));
+    result_set(w->r, "head", json_string(w->info->head));
+    result_set(w->r, "recipe", json_string(w->info->recipe));
+    result_set(w->r, "records", json_integer((json_int_t)w->info->count));
+}
+
+/* Every line follows from the one above, steps ascend, and the recipe is the one of the first line. */
+static const char *judge_links(const train_audit_work *w)
+{
+    char recipe[65];
+    deberta_error error = {0};
+    size_t last = 0;
+    must(w->options, file_digest(run_path(w, "recipe.json"), recipe, &error), &error);
+    if (!w->info->follows) return "line 1 of chain.jsonl has another link than its contents give";
+    if (strcmp(recipe, w->info->recipe) != 0)
+        return options_text(w->options, "recipe.json has SHA-256 %s, and the chain was begun with %s", recipe,
+                            w->info->recipe);
+    for (size_t k = 0; k < w->info->count; k++) {
+        const deberta_chain_record *record = deberta_chain_record_at(w->chain, k);
+        if (!record->follows)
+            return options_text(w->options,
+                                "line %zu of chain.jsonl, of step %zu, does not follow from the line above it", k + 2,
+                                record->step);
+        if (record->step < last)
+            return options_text(w->options, "line %zu of chain.jsonl is of step %zu, and the line above it of step %zu",
+                                k + 2, record->step, last);
+        last = record->step;
+    }
+    return NULL;
+}
+
+/* Weights that lie in the run's folder are those of their last record. */
+static const char *judge_weights(const train_audit_work *w)
+{
+    for (size_t k = 0; k < w->info->count; k++) {
+        char digest[65];
+        deberta_error missing;
+        const deberta_chain_record *record = deberta_chain_record_at(w->chain, k);
+        bool is_last = record->of != NULL;
+        for (size_t later = k + 1; is_last && later < w->info->count; later++) {
+            const deberta_chain_record *other = deberta_chain_record_at(w->chain, later);
+            is_last = !other->of || strcmp(other->of, record->of) != 0;
+        }
+        if (!is_last) continue;
+        const char *name = options_text(w->options, "%s%smodel.safetensors", record->of, *record->of ? "/" : "");
+        if (file_digest(run_path(w, name), digest, &missing) != DEBERTA_OK) {
+            say_note(w->options, "note: %s is not there, and its record of step %zu is not compared", name,
+                     record->step);
+            continue;
+        }
+        if (strcmp(digest, record->digest) != 0)
+            return options_text(w->options, "%s has SHA-256 %s, and its record of step %zu has %s", name, digest,
+                                record->step, record->digest);
+        result_say(w->r, "%s is the one recorded after step %zu", name, record->step);
+    }
+    return NULL;
+}
+
+int train_audit_commit(const train_audit_request *request, result *r)
+{
+    train_audit_work w = {.request = request, .options = request->common, .r = r};
+    open_chain(&w);
+    const char *wrong = judge_links(&w);
+    int status = EXIT_OK;
+    if (wrong) {
+        status = find_wrong(&w, wrong);
+    } else {
+        const deberta_chain_record *last = w.info->count ? deberta_chain_record_at(w.chain, w.info->count - 1) : NULL;
+        result_say(r, "deberta-chain 1 %s records %zu step %zu recipe %s", w.info->head, w.info->count,
+                   last ? last->step : 0, w.info->recipe);
+        result_set(r, "step", json_integer((json_int_t)(last ? last->step : 0)));
+    }
+    deberta_chain_free(&w.chain);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ segments */
+
+/* A segment can begin at a recorded state whose checkpoint is kept, and at the beginning of the run. */
+static bool can_start(const train_audit_work *w, const deberta_chain_record *record)
+{
+    if (record->of) return false;
+    const char *state = options_text(w->options, "checkpoint-%06zu/training.json", record->step);
+    return record->step == 0 || access(run_path(w, state), R_OK) == 0;
+}
+
+static void find_starts(train_audit_work *w)
+{
+    size_t last = 0;
+    w->starts = options_take(w->options, w->info->count + 1, sizeof *w->starts);
+    for (size_t k = 0; k < w->info->count; k++) {
+        const deberta_chain_record *record = deberta_chain_record_at(w->chain, k);
+        last = record->step;
+        if (can_start(w, record)) w->starts[w->start_count++] = record->step;
+    }
+    if (w->start_count == 0)
+        end_with(
+            w->options, EXIT_INPUT,
+            "%s: no segment can be executed: no checkpoint of a recorded step is kept, and the chain does not begin "
+            "with step 0",
+            w->request->run);
+    if (w->starts[w->start_count - 1] < last) w->starts[w->start_count++] = last;
+    if (w->start_count < 2)
+        end_with(w->options, EXIT_INPUT, "%s: no segment can be executed: no state is recorded after step %zu",
+                 w->request->run, w->starts[0]);
+}
+
+/* Draws `count` of all segments without putting back; marks[k]: segment k is drawn. Every set is equally likely. */
+static bool *draw_segments(const train_audit_work *w, size_t segments, size_t count, uint64_t seed)
+{
+    bool *marks = options_take(w->options, segments, sizeof *marks);
+    for (size_t k = 0, left = count; k < segments; k++) {
+        const uint64_t place = random_next(&seed) % (segments - k);
+        marks[k] = place < left;
+        left -= marks[k];
+    }
+    return marks;
+}
+
+/* ---------------------------------------------------------------------------------------------------- the command again */
+
+static _Noreturn void refuse_command(const train_audit_work *w, const char *why)
+{
+    end_with(w->options, EXIT_INPUT, "%s: %.200s; expected the file as the run wrote it", run_path(w, COMMAND_FILE),
+             why);
+}
+
+static void read_command(train_audit_work *w)
+{
+    deberta_error error = {0};
+    must(w->options, json_file_read(&w->command, run_path(w, COMMAND_FILE), &command_limits, &error), &error);
+}
+
+static const command *find_training(const train_audit_work *w)
+{
+    const char *name = json_string_value(json_object_get(w->command, "command"));
+    const command *found = name ? audit_find_command(w->options, name) : NULL;
+    if (!found || found->spreads != SPREADS_STEPS) refuse_command(w, "its 'command' is none that trains");
+    return found;
+}
+
+/* Adds the recorded options, with the places of data and models on this machine. A foreign file may name nothing but
+ * options that a run records, so that it cannot make the audit write anywhere. */
+static void add_recorded(const train_audit_work *w, const command *command, audit_words *words)
+{
+    size_t k, file = 0;
+    json_t *pair;
+    const text_list *files = w->request->files;
+    json_array_foreach(json_object_get(w->command, "options"), k, pair)
+    {
+        const char *name = json_string_value(json_array_get(pair, 0)),
+                   *value = json_string_value(json_array_get(pair, 1));
+        const option *row = name ? options_find(command, name) : NULL;
+        if (!row || !train_command_records(row) || !row->value != !value || json_array_size(pair) != (value ? 2u : 1u))
+            refuse_command(w, options_text(w->options, "option %zu is none that a run records", k + 1));
+        if (train_command_reads(row) && files->count) value = file < files->count ? files->items[file] : value;
+        file += train_command_reads(row);
+        if (strcmp(name, "config") == 0 && w->request->model) value = w->request->model;
+        if (strcmp(name, "generator") == 0 && w->request->generator) value = w->request->generator;
+        audit_add_word(words, options_text(w->options, "--%s", name));
+        if (value) audit_add_word(words, value);
+    }
+}
+
+static audit_words command_again(const train_audit_work *w, const command *command)
+{
+    audit_words words = {.options = w->options};
+    const char *model = json_string_value(json_object_get(w->command, "model"));
+    audit_add_word(&words, command->name);
+    add_recorded(w, command, &words);
+    audit_add_pair(&words, "--out", w->request->run);
+    audit_add_word(&words, "--quiet");
+    audit_add_machine(&words);
+    if (model) audit_add_pair(&words, "--", w->request->model ? w->request->model : model);
+    return words;
+}
+
+/* Says what cannot be checked: data that are not there, or have other contents than the run's. */
+static void check_data(const train_audit_work *w)
+{
+    size_t k;
+    json_t *file;
+    const text_list *files = w->request->files;
+    const json_t *recorded_files = json_object_get(w->command, "files");
+    const size_t count = json_array_size(recorded_files);
+    if (files->count && files->count != count)
+        usage_wrong(w->options, "--file is given %zu time%s, and the run read %zu file%s", files->count,
+                    files->count == 1 ? "" : "s", count, count == 1 ? "" : "s");
+    json_array_foreach(recorded_files, k, file)
+    {
+        char digest[65];
+        deberta_error missing;
+        const char *recorded = json_string_value(json_object_get(file, "path")),
+                   *expected = json_string_value(json_object_get(file, "sha256"));
+        if (!recorded || !expected) refuse_command(w, "an item of 'files' has no path or no sha256");
+        const char *path = files->count > k ? files->items[k] : recorded;
+        if (file_digest(path, digest, &missing) != DEBERTA_OK)
+            end_with(w->options, EXIT_INPUT,
+                     "nothing can be executed: %.300s is not there; its SHA-256 is %.64s (--file names its place)",
+                     path, expected);
+        if (strcmp(digest, expected) != 0)
+            end_with(w->options, EXIT_INPUT,
+                     "nothing can be executed: %.300s has SHA-256 %s, and the run read one of %.64s", path, digest,
+                     expected);
+    }
+}
+
+/* The recipe of a checkpoint is the run's: else it is of another run. */
+static const char *judge_start(const train_audit_work *w, size_t step)
+{
+    json_t *state = NULL, *recipe = NULL;
+    deberta_error error = {0};
+    const char *name = options_text(w->options, "checkpoint-%06zu/training.json", step);
+    if (step == 0) return NULL;
+    must(w->options, json_file_read(&state, run_path(w, name), &command_limits, &error), &error);
+    must(w->options, json_file_read(&recipe, run_path(w, "recipe.json"), &command_limits, &error), &error);
+    const bool same = json_equal(json_object_get(state, "recipe"), recipe);
+    json_decref(state);
+    json_decref(recipe);
+    return same ? NULL : options_text(w->options, "%s has another recipe than recipe.json", name);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- executing */
+
+/* Weights of this step are saved again and compared by their digests. */
+static int compare_weights(train_segment *s, deberta_trainer *trainer, const deberta_chain_record *record)
+{
+    char digest[65];
+    deberta_error error = {0};
+    const char *slash = strrchr(record->of, '/');
+    const char *part = slash ? slash + 1 : strcmp(record->of, "best") == 0 ? "" : record->of;
+    must(s->common, deberta_trainer_save(trainer, s->folder, &error), &error);
+    const char *path = options_text(s->common, "%s/%s%smodel.safetensors", s->folder, part, *part ? "/" : "");
+    must(s->common, file_digest(path, digest, &error), &error);
+    s->records++;
+    if (strcmp(digest, record->digest) == 0) return 0;
+    s->wrong = options_text(s->common, "the weights in '%s' after step %zu have SHA-256 %s, recorded is %s",
+                            *record->of ? record->of : s->run, record->step, digest, record->digest);
+    return 1;
+}
+
+typedef struct segment_listener {
+    train_segment *segment;
+    deberta_trainer *trainer;
+    progress_bar bar;
+} segment_listener;
+
+static int take_record(void *context, const deberta_chain_record *record)
+{
+    segment_listener *listener = context;
+    train_segment *s = listener->segment;
+    progress_step(&listener->bar, record->step - s->from, options_text(s->common, "step %zu is equal", record->step));
+    if (record->of) return compare_weights(s, listener->trainer, record);
+    s->records++;
+    return 0;
+}
+
+deberta_status train_segment_execute(train_segment *s, deberta_trainer *trainer, deberta_error *err)
+{
+    char found[65];
+    const deberta_chain_record *differs = NULL;
+    segment_listener listener = {
+        .segment = s, .trainer = trainer, .bar = progress_begin_long(s->common, "steps", s->until - s->from)};
+    const deberta_status status =
+        deberta_trainer_audit(trainer, s->chain, s->until, take_record, &listener, &differs, found, err);
+    progress_end(&listener.bar);
+    if (differs && differs->step == s->from)
+        s->wrong =
+            options_text(s->common, "%s is not the state recorded after step %zu: its digest is %s, recorded is %s",
+                         s->from ? options_text(s->common, "checkpoint-%06zu", s->from) : "the beginning",
+                         differs->step, found, differs->digest);
+    else if (differs)
+        s->wrong = options_text(s->common, "the state after step %zu: computed is %s, recorded is %s", differs->step,
+                                found, differs->digest);
+    return status;
+}
+
+static int execute(const train_audit_work *w, train_segment *segment)
+{
+    const command *training = find_training(w);
+    const audit_words words = command_again(w, training);
+    end_hook hook;
+    audit_blame_words(&hook);
+    common_options *options = options_parse(training, w->options->commands, (int)words.count, words.words);
+    ((train_options *)options)->segment = segment;
+    options->teller = w->options->command;
+    const int status = training->run(options);
+    options_free(&options);
+    end_hook_drop(&hook);
+    return status;
+}
+
+static const result_column segment_columns[] = {{"from", "from step", COLUMN_INTEGER, NULL, 0},
+                                                {"to", "to step", COLUMN_INTEGER, NULL, 0},
+                                                {"records", "records compared", COLUMN_INTEGER, NULL, 0},
+                                                {"equal", "equal", COLUMN_FLAG, NULL, 0},
+                                                {NULL, NULL, COLUMN_TEXT, NULL, 0}};
+
+/* Executes the marked segments in the order of the run, up to the first that differs. */
+static int execute_all(const train_audit_work *w, const bool *marks)
+{
+    int status = EXIT_OK;
+    const char *folder = audit_make_folder(w->options);
+    result_table *table = result_add_table(w->r, "segments", NULL, segment_columns);
+    for (size_t k = 0; status == EXIT_OK && k + 1 < w->start_count; k++) {
+        if (!marks[k]) continue;
+        train_segment segment = {.chain = w->chain,
+                                 .from = w->starts[k],
+                                 .until = w->starts[k + 1],
+                                 .folder = folder,
+                                 .common = w->options,
+                                 .run = w->request->run,
+                                 .wrong = judge_start(w, w->starts[k])};
+        if (!segment.wrong) status = execute(w, &segment);
+        if (status != EXIT_OK) break;
+        cell_integer(table, (int64_t)segment.from);
+        cell_integer(table, (int64_t)segment.until);
+        cell_integer(table, (int64_t)segment.records);
+        cell_flag(table, !segment.wrong);
+        if (segment.wrong) status = find_wrong(w, segment.wrong);
+    }
+    unfinished_release_folder();
+    return status;
+}
+
+/* Says which segments are executed, before hours of work. */
+static void say_draw(const train_audit_work *w, const bool *marks, size_t count, uint64_t seed)
+{
+    const size_t segments = w->start_count - 1;
+    size_t steps = 0;
+    for (size_t k = 0; k < segments; k++) steps += marks[k] ? w->starts[k + 1] - w->starts[k] : 0;
+    say_note(w->options, "%zu of %zu segments, drawn with --seed %llu: %zu steps", count, segments,
+             (unsigned long long)seed, steps);
+    result_set(w->r, "seed", json_integer((json_int_t)seed));
+    result_set(w->r, "drawn", json_integer((json_int_t)count));
+    result_set(w->r, "of", json_integer((json_int_t)segments));
+    result_set(w->r, "steps", json_integer((json_int_t)steps));
+}
+
+static int audit_segments(train_audit_work *w)
+{
+    find_starts(w);
+    read_command(w);
+    find_training(w);
+    check_data(w);
+    const size_t segments = w->start_count - 1, count = minimum(w->request->segments, segments);
+    const uint64_t seed = audit_seed(w->options);
+    const bool *marks = draw_segments(w, segments, count, seed);
+    say_draw(w, marks, count, seed);
+    const int status = execute_all(w, marks);
+    if (status != EXIT_OK) return status;
+    result_say(w->r, "%zu of %zu segments executed again, drawn with --seed %llu: every record is equal", count,
+               segments, (unsigned long long)seed);
+    result_set(w->r, "equal", json_true());
+    return EXIT_OK;
+}
+
+int train_audit(const train_audit_request *request, result *r)
+{
+    train_audit_work w = {.request = request, .options = request->common, .r = r};
+    open_chain(&w);
+    const char *wrong = judge_links(&w);
+    if (!wrong) wrong = judge_weights(&w);
+    if (!wrong) result_say(r, "%zu records follow from each other and from recipe.json", w.info->count);
+    const int status = wrong ? find_wrong(&w, wrong) : audit_segments(&w);
+    json_decref(w.command);
+    deberta_chain_free(&w.chain);
+    return status;
+}

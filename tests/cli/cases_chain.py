@@ -1,0 +1,386 @@
+"""A run's chain: every record is what its files say, a run of any kind is audited on other instruction sets and numbers of threads, and
+whatever somebody changes afterwards is named.
+
+SPDX-License-Identifier: MIT
+"""
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+
+from cases_mpi import words_of
+from cases_train import case, digest, tensors, write
+from cases_train_interrupted import bad_run, small_run
+from helpers import check, contains, equal, wait_until
+
+SEED = int(os.environ.get("DEBERTA_TEST_SEED", random.SystemRandom().randrange(1 << 30)))
+BLOCK = 4 << 18
+CHAIN = ("--chain", "--chain-every", "2")
+
+
+# --------------------------------------------------------------------------------- the format, written again from docs/audit.md
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_chain(bench, run):
+    with open(bench.path(f"{run}/chain.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def linked(records):
+    """The lines of a chain of these records: what a forger would write who knows the format."""
+    link, lines = "", []
+    for record in records:
+        line = {key: value for key, value in record.items() if key != "link"}
+        link = sha256((link + json.dumps(line)).encode())
+        lines.append(json.dumps({**line, "link": link}) + "\n")
+    return "".join(lines)
+
+
+def raw_tensors(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    return {name: (entry["shape"], data[8 + size + entry["data_offsets"][0]:8 + size + entry["data_offsets"][1]])
+            for name, entry in header.items() if name != "__metadata__"}
+
+
+def state_of(folder, step, parts):
+    """The digest of a checkpoint's state by its files."""
+    text = f"deberta-state 1\nstep {step}\n"
+    for part in parts:
+        text += f"part {part}".strip() + "\n"
+        weights = raw_tensors(os.path.join(folder, part, "model.safetensors"))
+        moments = raw_tensors(os.path.join(folder, part, "training.safetensors"))
+        for name in sorted(weights, key=str.encode):
+            shape, values = weights[name]
+            text += " ".join([name, *map(str, shape)]) + "\n"
+            for data in (values, moments[f"m.{name}"][1], moments[f"v.{name}"][1]):
+                text += "".join(sha256(data[at:at + BLOCK]) + "\n" for at in range(0, len(data), BLOCK))
+    return sha256(text.encode())
+
+
+def check_chain(bench, run, parts=("",)):
+    """Links, recipe, and the states of all checkpoints that are there; at most 200 bytes a record."""
+    with open(bench.path(f"{run}/chain.jsonl"), encoding="utf-8") as file:
+        text = file.read()
+    records = [json.loads(line) for line in text.splitlines()]
+    equal(linked(records), text)
+    equal(records[0]["recipe"], digest(bench, f"{run}/recipe.json"))
+    check(max(map(len, text.splitlines())) <= 200, "a record of more than 200 bytes")
+    states = {record["step"]: record["state"] for record in records[1:] if "state" in record}
+    checkpoints = [int(name[11:]) for name in os.listdir(bench.path(run)) if name.startswith("checkpoint-")]
+    for step in checkpoints:
+        equal(state_of(bench.path(f"{run}/checkpoint-{step:06d}"), step, parts), states[step], f"{run}, step {step}")
+    for record in records[1:]:
+        if "of" in record and not record["of"].startswith("best"):
+            equal(record["sha256"], digest(bench, os.path.join(run, record["of"], "model.safetensors")))
+    return records
+
+
+def chained_run(bench, steps=8, *more, out="run"):
+    bench.fine(*small_run(bench, steps, *CHAIN, "--keep-every", "4", *more), "--out", out)
+
+
+def audit(bench, run, *more, code=0):
+    result = bench.run("verify", "--audit", run, "--segments", "99", *more)
+    assert result.code == code, result.describe()
+    return result
+
+
+# ------------------------------------------------------------------------------------------------------------------------ a run
+
+
+def test_records(bench):
+    """A record every two steps and at each checkpoint, links and states as docs/audit.md has them; the program's bits stay."""
+    bench.fine(*small_run(bench, 9), "--out", "plain")
+    bench.fine(*small_run(bench, 9, *CHAIN, "--keep-every", "4", "--checkpoint-every", "3", "--keep", "1"), "--out", "run")
+    equal(digest(bench, "run/model.safetensors"), digest(bench, "plain/model.safetensors"))
+    check(not os.path.exists(bench.path("plain/chain.jsonl")), "a chain that nobody asked for")
+    records = check_chain(bench, "run")
+    equal([record["step"] for record in records[1:] if "state" in record], [0, 2, 3, 4, 6, 8, 9])
+    equal(sorted(name for name in os.listdir(bench.path("run")) if name.startswith("checkpoint-")), ["checkpoint-000004", "checkpoint-000008"])
+    contains(audit(bench, "run").out, "3 of 3 segments executed again", "every record is equal")
+
+
+def test_kinds(bench):
+    """Language models, pairs, classes and choices, with SiFT, dropout and ways to save memory, each audited otherwise than it ran."""
+    for kind in ("mlm", "rtd", "sequence", "choice"):
+        dice = random.Random(f"{SEED} {kind}")
+        words = [*words_of(bench, dice, kind), "--chain", "--chain-every", "3", "--keep-every", "2"]
+        print(f"seed {SEED}: {' '.join(words)}")
+        bench.fine(*words, "--out", kind)
+        records = check_chain(bench, kind, ("generator", "discriminator") if kind == "rtd" else ("",))
+        equal({record["step"] for record in records[1:]}, {0, 2, 3, 4}, kind)
+        contains(audit(bench, kind, "--isa", "scalar").out, "every record is equal")
+        contains(audit(bench, kind, "--threads", str(dice.randrange(2, 5))).out, "every record is equal")
+
+
+def test_best(bench):
+    """The best model by held-out data is recorded whenever it is saved, and an audit saves it again."""
+    words = small_run(bench, 6, "--chain", "--eval", "corpus.txt", "--eval-every", "2")
+    bench.fine(*words, "--out", "run")
+    records = check_chain(bench, "run")
+    best = [record for record in records if record.get("of") == "best"]
+    check(len(best) >= 1 and best[-1]["sha256"] == digest(bench, "run/best/model.safetensors"), records)
+    contains(audit(bench, "run").out, "best/model.safetensors is the one recorded after step", "every record is equal")
+
+
+def test_half_precision(bench):
+    """A model that is saved in float16 is rounded again, and compared."""
+    chained_run(bench, 4, "--save-dtype", "f16")
+    contains(audit(bench, "run").out, "model.safetensors is the one recorded after step 4", "every record is equal")
+
+
+def test_resumed(bench):
+    """A run that is stopped, or killed at any moment, goes on with the chain that it would have had."""
+    chained_run(bench, 8, out="whole")
+    words = small_run(bench, 8, *CHAIN, "--keep-every", "4")
+    bench.fine(*words, "--stop-at", "5", "--out", "run")
+    before = open(bench.path("run/chain.jsonl"), encoding="utf-8").read()
+    bench.fine(*[word for word in words if word not in CHAIN], "--resume", "--out", "run")
+    after = open(bench.path("run/chain.jsonl"), encoding="utf-8").read()
+    check(after.startswith(before), "a chain only grows")
+    states = [[(record["step"], record["state"]) for record in read_chain(bench, run)[1:] if "state" in record] for run in ("run", "whole")]
+    equal([state for state in states[0] if state[0] != 5], states[1])
+    check_chain(bench, "run")
+    audit(bench, "run")
+
+
+def test_killed(bench):
+    """What was recorded behind the last checkpoint is computed again, compared, and not written twice; a line cut off is written whole."""
+    words = small_run(bench, 300, "--chain", "--chain-every", "1", "--checkpoint-every", "1000", "--keep-every", "150")
+    program = subprocess.Popen([bench.program, *words, "--out", "run"], cwd=bench.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    chain = bench.path("run/chain.jsonl")
+    wait_until(lambda: os.path.exists(chain) and open(chain, "rb").read().count(b"\n") > 20 or program.poll() is not None)
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    with open(chain, encoding="utf-8") as file:
+        before = file.read()
+    check(before.count("\n") > 20, before)
+    whole = before[:before.rindex("\n") + 1]
+    with open(chain, "w", encoding="utf-8") as file:
+        file.write(whole + '{"step": 99')
+    bench.fine(*words, "--resume", "--out", "run")
+    with open(chain, encoding="utf-8") as file:
+        check(file.read().startswith(whole), "a chain only grows")
+    equal([record["step"] for record in check_chain(bench, "run")[1:] if "state" in record], list(range(301)))
+    audit(bench, "run")
+
+
+def test_bad_steps(bench):
+    """A step that is passed over for a loss that is no number is passed over in an audit, too."""
+    bench.fine(*bad_run(bench), "--bad-steps", "1", "--chain", "--chain-every", "1", "--keep-every", "2", "--out", "run")
+    records = check_chain(bench, "run")
+    states = {record["step"]: record["state"] for record in records[1:] if "state" in record}
+    check(states[2] != states[3], "the number of steps is part of the state")
+    contains(audit(bench, "run").out, "every record is equal")
+
+
+def test_begun_late(bench):
+    """A run that was begun without a chain can begin one where it goes on; the audit begins there as well."""
+    words = small_run(bench, 8, "--keep-every", "4")
+    bench.fine(*words, "--stop-at", "4", "--out", "run")
+    bench.fine(*words, "--resume", *CHAIN, "--out", "run")
+    equal([record["step"] for record in check_chain(bench, "run")[1:] if "state" in record], [4, 6, 8])
+    contains(audit(bench, "run").out, "2 of 2 segments" if os.path.exists(bench.path("run/checkpoint-000008")) else "1 of 1 segments")
+
+
+def test_commit(bench):
+    """The line that is published before names the last link, and so everything above it."""
+    chained_run(bench)
+    line = bench.fine("verify", "--audit", "run", "--commit").out.split()
+    records = read_chain(bench, "run")
+    equal(line, ["deberta-chain", "1", records[-1]["link"], "records", str(len(records) - 1), "step", "8", "recipe", digest(bench, "run/recipe.json")])
+    equal(json.loads(bench.fine("verify", "--audit", "run", "--commit", "--json").out)["head"], records[-1]["link"])
+
+
+def test_draw(bench):
+    """Segments are drawn from the clock unless --seed is given; the draw is printed, and repeats."""
+    chained_run(bench, 16, "--keep-every", "1")
+    draws = set()
+    for _ in range(8):
+        found = json.loads(bench.fine("verify", "--audit", "run", "--segments", "2", "--json").out)
+        equal((found["drawn"], found["of"], len(found["segments"])), (2, 16, 2))
+        draws.add(tuple(segment["from"] for segment in found["segments"]))
+        again = json.loads(bench.fine("verify", "--audit", "run", "--segments", "2", "--seed", str(found["seed"]), "--json").out)
+        equal(again["segments"], found["segments"])
+    check(len(draws) > 1, "eight draws of the clock are equal")
+
+
+# ------------------------------------------------------------------------------------------------------------- what was changed
+
+
+def flip(path, name, place):
+    """Adds 1 to a value of a tensor."""
+    with open(path, "r+b") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        begin = 8 + size + json.loads(file.read(size))[name]["data_offsets"][0] + 4 * place
+        file.seek(begin)
+        value = struct.unpack("<f", file.read(4))[0]
+        file.seek(begin)
+        file.write(struct.pack("<f", value + 1))
+
+
+def a_weight(bench, folder):
+    return next(name for name in raw_tensors(bench.path(f"{folder}/model.safetensors")) if name.endswith("output.dense.weight"))
+
+
+def test_changes_are_named(bench):
+    """One weight, one moment, one record, two records, a model, a recipe, a checkpoint of another run: each by what the audit says."""
+    chained_run(bench)
+    chained_run(bench, 8, "--learning-rate", "2e-3", out="other")
+    weight = a_weight(bench, "run")
+
+    def change_weight(run):
+        flip(bench.path(f"{run}/checkpoint-000004/model.safetensors"), weight, 3)
+
+    def change_moment(run):
+        flip(bench.path(f"{run}/checkpoint-000004/training.safetensors"), f"v.{weight}", 5)
+
+    def change_model(run):
+        flip(bench.path(f"{run}/model.safetensors"), weight, 0)
+
+    def change_recipe(run):
+        with open(bench.path(f"{run}/recipe.json"), "a", encoding="utf-8") as file:
+            file.write("\n")
+
+    def edit(run, change):
+        records = read_chain(bench, run)
+        lines = open(bench.path(f"{run}/chain.jsonl"), encoding="utf-8").read().splitlines(True)
+        with open(bench.path(f"{run}/chain.jsonl"), "w", encoding="utf-8") as file:
+            file.write(change(records, lines))
+
+    def change_record(run):
+        edit(run, lambda records, lines: "".join(line.replace(records[3]["state"], records[4]["state"]) if k == 3 else line for k, line in enumerate(lines)))
+
+    def swap_records(run):
+        edit(run, lambda records, lines: "".join([*lines[:3], lines[4], lines[3], *lines[5:]]))
+
+    def drop_record(run):
+        edit(run, lambda records, lines: "".join([*lines[:3], *lines[4:]]))
+
+    def forge_record(run):
+        edit(run, lambda records, lines: linked([*records[:4], {**records[4], "state": records[3]["state"]}, *records[5:]]))
+
+    def forge_order(run):
+        edit(run, lambda records, lines: linked([*records[:3], records[4], records[3], *records[5:]]))
+
+    def forge_best(run):
+        edit(run, lambda records, lines: linked([*records, {"step": 8, "of": "", "sha256": sha256(b"")}]))
+
+    def other_checkpoint(run):
+        shutil.rmtree(bench.path(f"{run}/checkpoint-000004"))
+        shutil.copytree(bench.path("other/checkpoint-000004"), bench.path(f"{run}/checkpoint-000004"))
+
+    def other_weights(run):
+        for name in ("model.safetensors", "training.safetensors"):
+            shutil.copy(bench.path(f"other/checkpoint-000004/{name}"), bench.path(f"{run}/checkpoint-000004/{name}"))
+
+    expected = {change_weight: "checkpoint-000004 is not the state recorded after step 4",
+                change_moment: "checkpoint-000004 is not the state recorded after step 4",
+                change_model: "model.safetensors has SHA-256",
+                change_recipe: "recipe.json has SHA-256",
+                change_record: "line 4 of chain.jsonl, of step 4, does not follow",
+                swap_records: "line 4 of chain.jsonl, of step 6, does not follow",
+                drop_record: "line 4 of chain.jsonl, of step 6, does not follow",
+                forge_record: "the state after step 6: computed is",
+                forge_order: "line 5 of chain.jsonl is of step 4, and the line above it of step 6",
+                forge_best: "model.safetensors has SHA-256",
+                other_checkpoint: "checkpoint-000004/training.json has another recipe",
+                other_weights: "checkpoint-000004 is not the state recorded after step 4"}
+    for change, sentence in expected.items():
+        shutil.copytree(bench.path("run"), bench.path("changed"))
+        change("changed")
+        result = audit(bench, "changed", code=1)
+        contains(result.out, f"differs: {sentence}")
+        shutil.rmtree(bench.path("changed"))
+    audit(bench, "run")
+
+
+def test_another_training(bench):
+    """Somebody trains on data with one label changed, and writes recipe and links of the data that he shows."""
+    folder = case(bench, "t4-v2-conv-token-xadam")
+    batches = tensors(os.path.join(folder, "batches.safetensors"))
+    steps = batches["input_ids"][1][0]
+    write(bench.path("shown.safetensors"), batches)
+    labels, shape = batches["labels"][2], batches["labels"][1]
+    place = (steps - 1) * shape[1] * shape[2] + next(k for k in range(shape[2]) if labels[(steps - 1) * shape[1] * shape[2] + k] >= 0)
+    labels[place] = 1 - labels[place] if labels[place] in (0, 1) else 0
+    write(bench.path("used.safetensors"), batches)
+    for data in ("shown", "used"):
+        bench.fine("finetune", "token", folder, "--dropout", "0", "--batches", f"{data}.safetensors", "--steps", str(steps + 2), "--learning-rate", "0.01",
+                   "--chain", "--chain-every", "1", "--out", data)
+    audit(bench, "shown")
+    audit(bench, "used")
+    records = read_chain(bench, "used")
+    for name in ("recipe.json", "command.json"):
+        shutil.copy(bench.path(f"shown/{name}"), bench.path(f"used/{name}"))
+    records[0]["recipe"] = digest(bench, "used/recipe.json")
+    with open(bench.path("used/chain.jsonl"), "w", encoding="utf-8") as file:
+        file.write(linked(records))
+    contains(audit(bench, "used", code=1).out, f"differs: the state after step {steps}: computed is")
+
+
+def test_a_changed_past(bench):
+    """A run does not go on from a state that its own chain does not have."""
+    words = small_run(bench, 8, *CHAIN)
+    bench.fine(*words, "--stop-at", "4", "--out", "run")
+    weight = a_weight(bench, "run/checkpoint-000004")
+    flip(bench.path("run/checkpoint-000004/model.safetensors"), weight, 3)
+    state = json.load(open(bench.path("run/checkpoint-000004/training.json"), encoding="utf-8"))
+    state["sha256"]["model.safetensors"] = digest(bench, "run/checkpoint-000004/model.safetensors")
+    bench.write("run/checkpoint-000004/training.json", json.dumps(state))
+    contains(bench.expect(3, *words, "--resume", "--out", "run").err, "the state after step 4 is", "another program version, or a damaged file")
+
+
+# ------------------------------------------------------------------------------------------------- what cannot be checked, and why
+
+
+def test_what_lacks(bench):
+    """Data and models that are elsewhere are named with their digests, and --file and MODEL say where they are."""
+    chained_run(bench)
+    contains(bench.expect(3, "verify", "--audit", "new").err, "no chain.jsonl", "--chain")
+    recorded = digest(bench, "corpus.txt")
+    os.rename(bench.path("corpus.txt"), bench.path("moved.txt"))
+    os.rename(bench.path("new"), bench.path("base"))
+    contains(bench.expect(3, "verify", "--audit", "run").err, f"corpus.txt is not there; its SHA-256 is {recorded}")
+    contains(audit(bench, "run", "base", "--file", "moved.txt").out, "every record is equal")
+    with open(bench.path("moved.txt"), "a", encoding="utf-8") as file:
+        file.write("one more line\n")
+    contains(bench.expect(3, "verify", "--audit", "run", "base", "--file", "moved.txt").err, "moved.txt has SHA-256", recorded)
+    contains(bench.expect(2, "verify", "--audit", "run", "base", "--file", "moved.txt", "--file", "moved.txt").err, "the run read 1 file")
+
+
+def test_malformed(bench):
+    """Lines that no run writes are refused with their number, and no command of a foreign file is run."""
+    chained_run(bench, 4)
+    with open(bench.path("run/chain.jsonl"), encoding="utf-8") as file:
+        text = file.read()
+    first, second = text.splitlines(True)[:2]
+    for bad, where in {first + "{}\n": ":2", first + second.replace(", ", ",", 1): ":2", "[]\n": ":1", second: ":1", first + second[:-1]: ":2", "": "",
+                       first + second.replace('"step": 0', '"step": -1'): ":2", first + second.replace('"step": 0', '"step": 1e3'): ":2",
+                       first.replace("chain\": 1", "chain\": 2"): ":1", first + second + '{"step": 1, "of": "../x", "sha256": "%s", "link": "%s"}\n' % (sha256(b""), sha256(b"")): ":3",
+                       first + "x" * 300 + "\n": ":2"}.items():
+        bench.write("run/chain.jsonl", bad)
+        contains(bench.expect(3, "verify", "--audit", "run").err, f"run/chain.jsonl{where}")
+    bench.write("run/chain.jsonl", text)
+    command = json.load(open(bench.path("run/command.json"), encoding="utf-8"))
+    for change in ({"command": "info"}, {"command": "verify"}, {"command": 3}, {"options": [["out", "x"]]}, {"options": [["gradients", "x"]]}, {"options": [["json"]]},
+                   {"options": [["steps"]]}, {"options": [["steps", "4", "5"]]}, {"options": [[]]}, {"files": [{"path": "corpus.txt"}]}, {"options": [["nothing", "x"]]}):
+        before = sorted(bench.files())
+        bench.write("run/command.json", json.dumps({**command, **change}))
+        contains(bench.expect(3, "verify", "--audit", "run").err, "run/command.json", "as the run wrote it")
+        equal(sorted(bench.files()), before)
+    bench.write("run/command.json", json.dumps({**command, "options": [*command["options"], ["shards", "3"], ["beta1", "x"]]}))
+    bench.expect(3, "verify", "--audit", "run")
+    os.remove(bench.path("run/command.json"))
+    contains(bench.expect(3, "verify", "--audit", "run").err, "run/command.json")

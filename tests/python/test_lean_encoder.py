@@ -1,0 +1,31 @@
+"""The lean form of the encoder that tools/peers.py measures (torch-lean, and what ONNX Runtime and OpenVINO get of it) against transformers.
+SPDX-License-Identifier: MIT"""
+import sys
+
+import pytest
+from conftest import ROOT
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+sys.path.insert(0, str(ROOT / "tools"))
+from rivals.lean_encoder import LeanEncoder  # noqa: E402
+
+CONFIG = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32, "type_vocab_size": 0,
+          "max_position_embeddings": 32, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "share_att_key": True,
+          "norm_rel_ebd": "layer_norm", "position_biased_input": False, "layer_norm_eps": 1e-7}
+
+
+@pytest.mark.parametrize(("n", "buckets", "farthest"), [(1, 8, -1), (7, 8, -1), (40, 8, -1), (40, 8, 16), (20, 32, -1)])
+def test_the_lean_encoder_is_the_encoder(n, buckets, farthest):
+    """Near distances, log buckets, distances beyond the farthest; several texts at once. Weights that make position terms matter."""
+    torch.manual_seed(n)
+    config = transformers.DebertaV2Config(**CONFIG, position_buckets=buckets, max_relative_positions=farthest)
+    model = transformers.DebertaV2Model(config).double().eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.randn_like(weight) * (1.0 if weight.dim() == 1 else weight.shape[1] ** -0.5))
+        ids = torch.randint(1, 50, (3, n))
+        expected = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        found = LeanEncoder(model, n).eval()(ids)
+        assert found.shape == expected.shape
+        assert (found - expected).abs().max() < 1e-6 * expected.abs().max()

@@ -1,0 +1,265 @@
+"""Ties the numbers of README and docs to what commands print. tools/reproduce.py is its command line.
+
+docs/studies/data/outputs/commands.tsv names every source: NAME, KIND, COMMAND. What the command printed is NAME.txt beside it.
+KIND is "cheap" (run by --cheap), "long" (run without it), or "record": tables of times and of other engines whose files are gone,
+copied from the page. A record shows that the page still states what it stated, and no more; it is counted apart.
+
+In a page, comments that GitHub does not show:
+
+    <!-- sources: NAME NAME -->                          at the top: tables are looked for in these outputs
+    <!-- = [NAME/LABEL/3]; -[NAME/LABEL#2/1]; ? -->      at the end of a paragraph or a list item, or after a table
+
+A table is right if one printed table has its header and all its lines, in this order, also where a comment ties its numbers. Every other number with a decimal point needs a
+term of the comment of its block, in the order of the text. [NAME/LABEL/3] is the third number of the line whose label is LABEL: the text before its
+first number with a decimal point. #2 is the second such line. NAME may be a file of the repository; in a CSV file, [FILE/CELL CELL/TITLE] is the column
+TITLE of the row that begins with these cells.
+Terms may be sums and products. "?" leaves a number untied, and it counts as such. A conclusion is tied by its words and a comparison,
+"is worth more": [A/b/1] > [A/c/1]: the words must stand in the block and the comparison must hold.
+
+SPDX-License-Identifier: MIT
+"""
+import difflib
+import re
+from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OUTPUTS = "docs/studies/data/outputs"
+COMMENT = re.compile(r"<!--\s*=(.*?)-->", re.S)
+SOURCES = re.compile(r"<!--\s*sources:(.*?)-->", re.S)
+NUMBER = re.compile(r"(?:(?<![\w.)])[+\-−])?(?<![\w.,])\d[\d,]*\.\d+(?:e[+-]?\d+)?(?![\d.]*[\w])")
+ANY_NUMBER = re.compile(r"(?<![\w.])[+\-−]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+# Names, not results: versions, identifiers of papers, benchmarks with a number in their name, shell code and addresses.
+NAMES = re.compile(r"`[^`]*`|\]\([^)]*\)|https?://\S+|arXiv[: ]\d+\.\d+|(?:SQuAD|version|PyTorch|transformers|Runtime|OpenVINO|Python|NumPy|oneDNN|GCC|gcc|Clang|clang|glibc|Linux|SLEEF|Section|section|C\+\+|Unicode|MKL|CUDA|tokenizers|Julia|[Ll]icen[cs]e|safetensors|QEMU|Bochs|Debian|Apache|meson|Meson) \**v?\d+\.\d+[\d.]*|\b\d+(?:\.\d+){2,}")
+TERM = re.compile(r"\[([^\[\]]+)\]")
+
+
+class Wrong(Exception):
+    """A page states something else: line number, what it states, what was found, and the source."""
+
+    def __init__(self, line, stated, found, source):
+        super().__init__(stated)
+        self.line, self.stated, self.found, self.source = line, stated, found, source
+
+
+def plain(line):
+    """A line with table bars and blanks normalised, so that the width of columns does not count."""
+    return " ".join(line.replace("|", " | ").replace("**", "").replace("−", "-").split())
+
+
+def value(number):
+    return Decimal(number.replace(",", "").replace("−", "-"))
+
+
+class Source:
+    """What a command printed, or a committed file."""
+
+    def __init__(self, name, text, command):
+        self.name, self.command = name, command
+        self.cells = [line.split(",") for line in text.splitlines() if line and not line.startswith("#")] if name.endswith(".csv") else []
+        self.lines = [plain(line) for line in text.splitlines()]
+        self.tables = list(tables(self.lines))
+        self.rows = {}
+        for line in self.lines:
+            label, numbers = self.split(line)
+            if numbers:
+                self.rows.setdefault(label, []).append(numbers)
+
+    @staticmethod
+    def split(line):
+        first = re.search(r"[+-]?(?<![\w.])\d[\d,]*\.\d", line)
+        cut = first.start() if first else len(line)
+        if not first:  # only whole numbers: the first cell or the words before the first number are the label
+            found = re.search(r"(?<=\| )[+-]?\d" if line.startswith("|") else r"(?<![\w.])\d", line[1:] if line.startswith("|") else line)
+            cut = found.start() + line.startswith("|") if found else len(line)
+        label = " ".join(re.sub(r"[|:\"/\[\];#]", " ", line[:cut]).split()).rstrip("( ")
+        return label, [value(n) for n in ANY_NUMBER.findall(line[cut:])]
+
+    def find(self, label, place):
+        label, _, which = label.partition("#")
+        if self.cells:
+            return self.cell(" ".join(label.split()), place)
+        place = int(place)
+        rows = self.rows.get(" ".join(label.split()))
+        if not rows or len(rows) < int(which or 1) or len(rows[int(which or 1) - 1]) < place:
+            raise KeyError(f"no number {place} in a line '{label}' of {self.name}")
+        return rows[int(which or 1) - 1][place - 1]
+
+    def cell(self, label, column):
+        """The number in a column of the one row that begins with these cells."""
+        titles, *rows = self.cells
+        rows = [row for row in rows if (" ".join(row) + " ").startswith(label + " ")]
+        if len(rows) != 1 or column not in titles:
+            raise KeyError(f"{len(rows)} rows '{label}' of {self.name}, column {column}")
+        return value(rows[0][titles.index(column)])
+
+
+def tables(lines):
+    """(number of the first line, lines) of every table."""
+    begin = None
+    for k, line in enumerate([*lines, ""]):
+        if line.lstrip().startswith("|"):
+            begin = k if begin is None else begin
+        elif begin is not None:
+            yield begin, [plain(one) for one in lines[begin:k]]
+            begin = None
+
+
+class Sources:
+    def __init__(self, root=ROOT):
+        self.root, self.known, self.used, self.recorded = root, {}, set(), 0
+        rows = [line.split("\t") for line in (root / OUTPUTS / "commands.tsv").read_text().splitlines() if line and not line.startswith("#")]
+        self.commands = {name: (kind, command) for name, kind, command in rows}
+
+    def __getitem__(self, name):
+        self.used.add(name)
+        if name not in self.known:
+            path = self.root / (f"{OUTPUTS}/{name}.txt" if name in self.commands else name)
+            if not path.exists():
+                raise KeyError(f"no source {name}")
+            self.known[name] = Source(name, path.read_text(encoding="utf-8"), self.commands.get(name, ("", name))[1])
+        return self.known[name]
+
+    def evaluate(self, expression):
+        """Value of an expression in terms [NAME/LABEL/PLACE]. A name may hold slashes, a label may not."""
+        def put(match):
+            name, label, place = match.group(1).rsplit("/", 2)
+            return f"Decimal('{self[name].find(label, place)}')"
+        text = TERM.sub(put, expression)
+        numbers = re.sub(r"(?<![\w.'])(\d+(?:\.\d+)?)(?![\w.'])", r"Decimal('\1')", re.sub(r"Decimal\('[^']*'\)", lambda m: m.group(0), text))
+        return eval(numbers, {"__builtins__": {}}, {"Decimal": Decimal, "abs": abs, "max": max, "min": min})
+
+
+def blocks(text):
+    """(first line, lines) of tables, paragraphs and list items; fenced and indented code is left out. A comment ends its block, after a blank line too."""
+    lines, current, begin, fenced = text.splitlines(), [], 0, False
+
+    def kind(line):
+        return "table" if line.lstrip().startswith("|") else "text"
+    for k, line in enumerate([*lines, ""]):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+            line = ""
+        if fenced or re.match(r"    \S", line) and not current:
+            line = ""
+        comment = line.lstrip().startswith("<!-- =")
+        if current and not comment and (re.match(r"\s*([*-] |\d+\. |#)", line) or (line and kind(line) != kind(current[-1])) and not open_comment(current)):
+            yield begin, current
+            current = []
+        if not line.strip() and current and not open_comment(current):
+            following = next((other for other in lines[k:] if other.strip()), "")
+            if not following.lstrip().startswith("<!-- =") or any("<!-- =" in one for one in current):
+                yield begin, current
+                current = []
+            continue
+        if line.strip():
+            begin = begin if current else k
+            current.append(line)
+
+
+def open_comment(lines):
+    text = "\n".join(lines)
+    return text.count("<!--") > text.count("-->")
+
+
+def section_numbers(text):
+    """Numbers of a page's own headings, which its sentences refer to."""
+    return set(re.findall(r"^#+ (\d+\.\d+)\b", text, re.M))
+
+
+def stated_numbers(lines, begin, sections=()):
+    """(line number, number) of the results in a block, without its comments, headings and names."""
+    if lines[0].startswith("#"):
+        return []
+    text = re.sub(r"<!--.*?-->", lambda m: "\n" * m.group(0).count("\n"), "\n".join(lines), flags=re.S)
+    text = NAMES.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
+    return [(begin + text[:m.start()].count("\n") + 1, m.group(0)) for m in NUMBER.finditer(text) if m.group(0) not in sections]
+
+
+def agrees(stated, found):
+    number, found = value(stated), Decimal(found)
+    if "e" in stated:
+        digits = len(stated.partition("e")[0].partition(".")[2])
+        return float(f"{found:.{digits}e}") == float(number)
+    digits = Decimal(1).scaleb(-len(stated.partition(".")[2]))
+    return number in {found.quantize(digits, way) for way in (ROUND_HALF_UP, ROUND_HALF_DOWN)}
+
+
+def printed_table(rows, sources):
+    """The source that prints these lines, in this order, in one table with this header; None if none does."""
+    for source in sources:
+        for _, lines in source.tables:
+            if rows[0] == lines[0]:
+                rest = iter(lines)
+                if all(row in rest for row in rows if not re.fullmatch(r"[|\s:-]+", row)):
+                    return source
+    return None
+
+
+def nearest(rows, begin, sources):
+    """The first line of a table that is not printed."""
+    printed = {line for source in sources for line in source.lines}
+    for k, row in enumerate(rows):
+        if row not in printed and not re.fullmatch(r"[|\s:-]+", row):
+            same = difflib.get_close_matches(row, sorted(line for line in printed if line.startswith("|")), 1)
+            return Wrong(begin + k + 1, row, same[0] if same else "no such line", "; ".join(source.command for source in sources))
+    return Wrong(begin + 1, rows[0], "these lines in another order or table", "; ".join(source.command for source in sources))
+
+
+def check_terms(begin, lines, sources, sections):
+    """Compares the numbers of a block with its comment; returns how many are tied."""
+    text = "\n".join(lines)
+    terms = [" ".join(term.split()) for comment in COMMENT.findall(text) for term in comment.split(";") if term.strip()]
+    words = " ".join(re.sub(r"<!--.*?-->", "", text, flags=re.S).split())
+    numbers, tied = stated_numbers(lines, begin, sections), 0
+    values = [term for term in terms if not term.startswith('"')]
+    if len(values) != len(numbers):
+        raise Wrong(begin + 1, f"{len(numbers)} numbers", f"{len(values)} terms in the comment", text[-60:])
+    for term in terms:
+        if term.startswith('"'):
+            phrase, _, comparison = term[1:].partition('":')
+            if phrase not in words:
+                raise Wrong(begin + 1, "other words", f'"{phrase}"', comparison.strip())
+            if sources.evaluate(comparison.strip()) is not True:
+                raise Wrong(begin + 1, phrase, "does not hold", comparison.strip())
+    for (line, number), term in zip(numbers, values):
+        if term != "?":
+            found = sources.evaluate(term)
+            if not agrees(number, found):
+                raise Wrong(line, number, f"{found.normalize():f}", term)
+            tied += 1
+    return tied
+
+
+def check_page(text, sources):
+    """Yields (numbers, tied ones, Wrong or None) for every block of a page."""
+    own = [sources[name] for names in SOURCES.findall(text) for name in names.split()]
+    sections = section_numbers(text)
+    for begin, lines in blocks(text):
+        numbers = stated_numbers(lines, begin, sections)
+        commented = any("<!-- =" in line for line in lines)
+        try:
+            if commented:
+                rows = [plain(line) for line in lines if line.lstrip().startswith("|")]
+                if any(rows[0] == table[0] and {*rows[2:]} & {*table} for source in own for _, table in source.tables if rows) and not printed_table(rows, own):
+                    raise nearest(rows, begin, own)
+                yield len(numbers), check_terms(begin, lines, sources, sections), None
+            elif lines[0].lstrip().startswith("|") and own:
+                rows = [plain(line) for line in lines]
+                source = printed_table(rows, own) if numbers else None
+                if numbers and not source:
+                    raise nearest(rows, begin, own)
+                if source and sources.commands.get(source.name, ("",))[0] == "record":
+                    sources.recorded += len(numbers)
+                yield len(numbers), len(numbers), None
+            else:
+                yield len(numbers), 0, None
+        except (KeyError, SyntaxError, ValueError, ArithmeticError, TypeError) as reason:
+            yield len(numbers), 0, Wrong(begin + 1, lines[0][:60], f"a comment that cannot be read: {reason}", "")
+        except Wrong as wrong:
+            yield len(numbers), 0, wrong
+
+
+def pages(root=ROOT):
+    pages_of = [*(root / "docs").rglob("*.md"), *(root / "models").rglob("*.md")]
+    return ["README.md", *sorted(str(path.relative_to(root)) for path in pages_of if "data" not in path.parts)]

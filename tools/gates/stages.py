@@ -1,0 +1,393 @@
+"""The stages: what each builds, and which tests and programs it runs.
+
+A stage is a function that does its steps one after the other; `full` says whether the run takes everything. SPDX-License-Identifier: MIT
+"""
+import functools
+import os
+import re
+import subprocess
+import sys
+
+from machine import day, has_flag, native_tiers
+from processes import ROOT
+from stage import suites_of
+
+SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+                     "LSAN_OPTIONS": f"suppressions={ROOT}/tools/gates/leaks.supp:print_suppressions=0"}
+# Half of a run compiles: as much optimisation as makes the tests quick, and of debug symbols the lines.
+SANITIZED_OPTIONS = ["-Db_lundef=false", "-Doptimization=1", "-Ddebug=true", "-Db_ndebug=false"]
+THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dc_args=-g1", "-Dviz=disabled"]
+NEON_TIERS = ("neon", "neondot", "neoni8mm")
+X86 = os.uname().machine == "x86_64"
+# Into how many parts is divided what takes turns: each run has one of them, a nightly stage all.
+NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_TURNS, NEON_KERNEL_TURNS, IDENTITY_TURNS, PYTHON_TURNS = 4, 8, 4, 8, 4, 6, 5, 4
+
+
+def names(*wanted):
+    return lambda test: test["name"] in wanted
+
+
+def suites(*wanted, without=()):
+    return lambda test: suites_of(test).intersection(wanted) and not suites_of(test).intersection(without)
+
+
+def lint(stage, folder, *options):
+    """One test, however many places it looks at."""
+    stage.program("lint", [sys.executable, "tools/gates/lint.py", *options, folder], of_tiers=False)
+
+
+def native_build(stage, *targets):
+    """build/, as build.sh has it: somebody else's choice of options stays."""
+    stage.configure("build", [] if os.path.exists(os.path.join(ROOT, "build", "build.ninja")) else ["--buildtype=release"])
+    stage.build("build", targets)
+
+
+def part_of_today(parts):
+    """K/N, another K every day."""
+    return f"{day() % parts + 1}/{parts}"
+
+
+def native_kernels(stage, title, *options):
+    # With the tiers that this processor must have: the tests skip one that is missing, whether processor or build lacks it.
+    stage.program(title, ["build/tests/checkasm/checkasm", *options, *(f"--require={tier}" for tier in native_tiers())])
+
+
+def native(stage, full):
+    """The library: all but the program from outside."""
+    beyond = {"cli", "long", "sampled"} | (set() if full else {"full"})
+    native_build(stage)
+    stage.tests("tests", "build", lambda test: test["name"] != "checkasm" and not suites_of(test) & beyond)
+    stage.tests("samples of what has many combinations", "build", suites("sampled", without=("cli",)), quick=True)
+    native_kernels(stage, "kernels, every tier of this processor, a sample", "--quick")
+    if full:
+        stage.tests("what tests the tests", "build", suites("long", without=("cli",)), turns=NATIVE_TURNS, nightly="native-whole")
+        native_kernels(stage, f"kernels, whole, {part_of_today(KERNEL_TURNS)}", f"--part={part_of_today(KERNEL_TURNS)}")
+        stage.leave("native-whole", "the other kernels whole", "the samples whole")
+    lint(stage, "build", *["--format"] * full)
+    stage.tiers = [(tier, "native") for tier in native_tiers()]
+
+
+def program(stage, full):
+    """The program from outside."""
+    beyond = () if full else ("full", "long")
+    native_build(stage)
+    stage.tests("the program", "build", suites("cli", without=("sampled", "turns", "long", *beyond)))
+    stage.tests("samples of what has many combinations", "build", lambda test: suites_of(test) >= {"cli", "sampled"} and "turns" not in suites_of(test), quick=True)
+    stage.tests("what takes turns", "build", suites("turns", without=beyond), quick=True, turns=NATIVE_TURNS, nightly="native-whole")
+
+
+def native_whole(stage, _full):
+    """What the stages native and program take a sample of, and what takes turns there."""
+    native_build(stage)
+    stage.tests("tests", "build", suites("sampled", "turns", "long"))
+    native_kernels(stage, "kernels, every tier of this processor")
+
+
+def without_fma(stage, _full):
+    # The same programs as they are: the build must not assume more than the base instruction set.
+    native_build(stage, "tests/checkasm/checkasm", "tests/golden/golden")
+    emulator = ["qemu-x86_64-static", "-cpu", "Nehalem"]
+    part = part_of_today(2)
+    stage.program(f"checkasm, {part}", emulator + ["build/tests/checkasm/checkasm", "--quick", f"--part={part}", "--require=scalar"])
+    stage.program("golden", emulator + ["build/tests/golden/golden", "--isa", "scalar", "--only", "01-,16-,33-", "--failures-only"])
+    stage.tiers = [("scalar", "without FMA, under qemu")]
+    if not has_flag("avx2"):
+        stage.program("checkasm on an AVX2 processor", ["qemu-x86_64-static", "-cpu", "Haswell", "build/tests/checkasm/checkasm", "--quick",
+                                                        "--no-guard", "--require=avx2"])
+        stage.tiers.append(("avx2", "kernels, under qemu"))
+    stage.leave("without-fma-whole", "the other half of the kernels, golden cases")
+
+
+def without_fma_whole(stage, _full):
+    native_build(stage, "tests/checkasm/checkasm", "tests/golden/golden")
+    emulator = ["qemu-x86_64-static", "-cpu", "Nehalem"]
+    stage.program("checkasm", emulator + ["build/tests/checkasm/checkasm", "--quick", "--require=scalar"])
+    stage.program("golden", emulator + ["build/tests/golden/golden", "--isa", "scalar", "--only", "01-,08-,16-,20-,33-,36-", "--failures-only"])
+
+
+def build_for_neon(stage):
+    stage.configure("build-arm64", ["-Dviz=disabled", "--werror"], cross_file="tools/gates/cross-aarch64.ini")
+    stage.build("build-arm64", ["tests/golden/golden", "tests/golden/identity", "tests/checkasm/checkasm"])
+
+
+def on_neon(stage, title, cpu, program, *words, limit=1800):
+    stage.program(title, ["qemu-aarch64-static", "-cpu", cpu, f"build-arm64/tests/{program}", *words], limit=limit)
+
+
+def neon_kernels(stage, title, *options):
+    """On a processor that has everything."""
+    on_neon(stage, title, "max", "checkasm/checkasm", "--quick", *options, *(f"--require={tier}" for tier in NEON_TIERS))
+
+
+NEON_TOKENIZERS = names("unigram", "piece_bpe", "sentencepiece", "tokenizer")
+
+
+def neon(stage, _full):
+    # What the tier computes. The rest of the tests knows no tier, and its clocks and threads are not an emulator's. Of the tokenizers sums of
+    # scores, which are the only floating-point numbers outside the kernels that decide something.
+    build_for_neon(stage)
+    elsewhere = {"oracle", "appendix", "checkasm"}  # the reference against golden results, where no kernel takes part; kernels are below
+    stage.tests("golden results", "build-arm64", lambda test: suites_of(test) & {"kernels", "golden"} and test["name"] not in elsewhere, quick=True)
+    stage.tests("tokenizers", "build-arm64", NEON_TOKENIZERS, quick=True, turns=NEON_TURNS, nightly="neon-whole")
+    part = part_of_today(IDENTITY_TURNS)
+    on_neon(stage, f"one arithmetic, a sample, {part}", "max", "golden/identity", "--folder", "tests/golden", "--quick", "--part", part)
+    part = part_of_today(NEON_KERNEL_TURNS)
+    neon_kernels(stage, f"kernels, {part}", f"--part={part}")
+    # Products of integers where a processor lacks the parts of a tier.
+    for kernel in ("gemm_u8", "gemm_u8x2"):
+        on_neon(stage, f"{kernel} on cortex-a53", "cortex-a53", "checkasm/checkasm", "--quick", f"--kernel={kernel}", "--require=neon")
+    stage.leave("neon-whole", "the other kernels", "the other parts of one arithmetic")
+    stage.tiers = [(tier, "under qemu-aarch64") for tier in NEON_TIERS]
+
+
+def neon_whole(stage, _full):
+    """What the stage neon takes a sample of: every kernel, every case in every precision, the large one, every length on every number of threads."""
+    build_for_neon(stage)
+    neon_kernels(stage, "kernels")
+    stage.tests("tokenizers", "build-arm64", NEON_TOKENIZERS, quick=True)
+    on_neon(stage, "golden", "max", "golden/golden", "--folder", "tests/golden", "--failures-only", limit=7200)
+    on_neon(stage, "one arithmetic", "max", "golden/identity", "--folder", "tests/golden", limit=7200)
+
+
+def avx512_emulated(stage, _full):
+    cases = ["01-v1-both-n33", "16-v3-b256-n33", "20-v2-conv-gelu-b3"]
+    golden = "build/tests/golden/golden --isa avx512 --failures-only --only"
+    programs = [("checkasm", "build/tests/checkasm/checkasm --quick --isa=avx512 --require=avx512 --no-guard"), ("golden", f"{golden} {','.join(cases)}"),
+                ("golden with stand-ins", f"{golden} {cases[0]} --stand-ins")]
+    native_build(stage, "tests/checkasm/checkasm", "tests/golden/golden")
+    # One start for all: the emulated machine needs some seconds to boot. Each must have said its counts; they are added up to one closing line.
+    script = "failed=0\n" + "".join(f"{program} >/tmp/log || failed=1; cat /tmp/log\n" for _, program in programs) + "exit $failed"
+    files = ["build/tests/checkasm/checkasm", "build/tests/golden/golden", "tests/golden/bars.tsv", "tests/golden/bits.tsv", "tests/golden/formats", "/bin/cat"]
+    files += [f"tests/golden/{name}" for name in cases]
+    command = ["tools/gates/run-avx512-bochs.sh", "-t", "1500", *(word for path in files for word in ("-f", path)), "/bin/sh", "-c", script]
+    stage.program(", ".join(title for title, _ in programs), command, programs=len(programs))
+    stage.tiers = [("avx512", "under Bochs")]
+
+
+def build_without_training(stage, *targets):
+    """All but some files is compiled as build/ has it, and comes from the compiler's cache."""
+    stage.configure("build-without-training", ["-Dtraining=disabled", "--buildtype=release"])
+    stage.build("build-without-training", targets)
+
+
+def without_training(stage, _full):
+    """What measures and looks does not need what trains."""
+    build_without_training(stage, "deberta")
+    stage.program("it refuses, and does the rest", [sys.executable, "tests/install/without_training.py", "build-without-training/deberta"], of_tiers=False)
+    stage.leave("without-training-whole", "units and golden results")
+
+
+def without_training_whole(stage, _full):
+    build_without_training(stage)
+    stage.tests("tests", "build-without-training", suites("unit", "golden"), quick=True)
+
+
+# Threads that wait sleep: others need the processors that these would spin on.
+CLANG_TESTS = {"quick": True, "environment": {"OMP_WAIT_POLICY": "passive"}}
+
+
+def build_with_clang(stage):
+    """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors."""
+    stage.configure("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/gates/clang.ini")
+    stage.build("build-clang")
+
+
+def second_compiler(stage, _full):
+    """Of the program what these switches change, by turns."""
+    build_with_clang(stage)
+    stage.tests("tests", "build-clang", suites("kernels", "golden", "unit"), **CLANG_TESTS)
+    stage.tests("the program", "build-clang", suites("switches"), turns=CLANG_TURNS, nightly="clang-whole", **CLANG_TESTS)
+    lint(stage, "build-clang", "--objects")
+
+
+def clang_whole(stage, _full):
+    build_with_clang(stage)
+    stage.tests("the program", "build-clang", suites("switches"), **CLANG_TESTS)
+
+
+SANITIZER_TESTS = {"quick": True, "environment": SANITIZER_OPTIONS}
+
+
+def configure_sanitized(stage):
+    # Its tests train and encode for minutes with the kernels that they have. A fault ends the process: checks that may go on compile for longer.
+    stage.configure("build-sanitize", ["-Db_sanitize=address,undefined", "-Dkernels=fast", "-Dc_args=-g1 -fno-sanitize-recover=all", *SANITIZED_OPTIONS], native_file="tools/gates/clang.ini")
+
+
+def is_sanitized(test):
+    """All but the kernels, which are below; of the program what opens input of others."""
+    return test["name"] != "checkasm" and (not suites_of(test) & {"cli"} or suites_of(test) & {"foreign"})
+
+
+def has_turns_when_sanitized(test):
+    """Of the program what reads or writes files in ways of its own; what computes for long what other tests compute as well."""
+    return test["name"] in ("verify", "identity", "smoothing") or ("files" in suites_of(test) and "foreign" not in suites_of(test))
+
+
+def sanitizers(stage, _full):
+    """Of the kernels those that are sanitized (simd/meson.build)."""
+    configure_sanitized(stage)
+    stage.build("build-sanitize", ["tests/checkasm/checkasm"])
+    stage.tests("tests", "build-sanitize", lambda test: is_sanitized(test) and not has_turns_when_sanitized(test), **SANITIZER_TESTS)
+    stage.tests("what takes turns", "build-sanitize", has_turns_when_sanitized, turns=SANITIZER_TURNS, nightly="sanitizers-whole", **SANITIZER_TESTS)
+    for tier in ("scalar", "scalar_fma"):
+        stage.program(f"kernels, {tier}", ["build-sanitize/tests/checkasm/checkasm", "--quick", f"--isa={tier}"], environment=SANITIZER_OPTIONS)
+
+
+def sanitizers_whole(stage, _full):
+    configure_sanitized(stage)
+    stage.tests("tests", "build-sanitize", lambda test: "files" in suites_of(test) or has_turns_when_sanitized(test), **SANITIZER_TESTS)
+
+
+def threads(stage, _full):
+    # gcc 12's sanitizer ends at once where addresses are more random than 28 bits (vm.mmap_rnd_bits): setarch -R.
+    stage.configure("build-threads", THREAD_OPTIONS)
+    stage.build("build-threads", ["tests/golden/identity"])
+    stage.tests("where threads meet", "build-threads", names("parallel", "session", "checkpoint", "tokenizer"), quick=True, wrapper="setarch -R")
+    stage.program("one arithmetic, a sample", ["setarch", "-R", "build-threads/tests/golden/identity", "--folder", "tests/golden", "--quick", "--golden"])
+
+
+@functools.lru_cache(maxsize=None)
+def without_zip(root):
+    """Golden cases whose weights are no zip archive, which the modules do not read."""
+    def is_zip(folder):
+        weights = os.path.join(folder, "pytorch_model.bin")
+        if not os.path.exists(weights):
+            return False
+        with open(weights, "rb") as stream:
+            return stream.read(2) == b"PK"
+    folders = [entry for place in (root, os.path.join(root, "formats")) for entry in sorted(os.scandir(place), key=lambda entry: entry.name)]
+    return [entry.name for entry in folders if re.match(r"f?\d\d-", entry.name) and not is_zip(entry.path)]
+
+
+@functools.lru_cache(maxsize=None)
+def node_flags():
+    """Node is asked once: tests of the schedule put the stage on it a hundred times."""
+    return subprocess.run([os.path.join(ROOT, "wasm", "node_flags.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+
+def webassembly(stage, _full, sampled=True):
+    """The three modules: kernels, golden results, damaged models; all against what the native program gives."""
+    node = ["tests/wasm/run_node.py", *node_flags()]
+    tiers = ("scalar", "exact", "relaxed")
+    native_build(stage, "deberta")
+    stage.program("the modules are built without a warning", ["sh", "-c", "wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm && "
+                                                              f"ninja -C build-wasm -j {stage.processors()} && wasm/pack.py build-wasm"])
+    program = [*node, "tests/wasm/run_program.mjs"]
+    today = tiers if not sampled else tiers[day() % len(tiers):][:1]
+    for tier in today:
+        isa = "scalar" if tier == "scalar" else "wasm"
+        stage.program(f"checkasm, {tier}", [*program, f"build-wasm/tests/checkasm-{tier}.wasm", "--no-guard", *["--quick"] * sampled, f"--isa={isa}",
+                                            f"--require={isa}"])
+        # Where every fmaf is a call of a function, low precision is a sample of the cases, and that a nightly one.
+        if not sampled or tier != "scalar":
+            stage.program(f"golden, {tier}", [*program, f"build-wasm/tests/golden-{tier}.wasm", "--threads", "1", "--failures-only", "--isa", isa,
+                                              "--only", ",".join(without_zip(os.path.join(ROOT, "tests", "golden")))],
+                          environment={"DEBERTA_TEST_QUICK": "1"} if tier == "scalar" else {})
+        stage.program(f"bad models, {tier}", [*program, f"build-wasm/tests/bad_models-{tier}.wasm", "--without-zip"])
+    models = ["build-wasm", "models/demo", "build/deberta"]
+    stage.program("texts, directed multiply-adds", [*node, "tests/wasm/run_bits.mjs", *models])
+    stage.program("the package", [*node, "tests/wasm/run_package.mjs", *models], of_tiers=False)
+    stage.program("sizes, damaged heads", [*node, "tests/wasm/run_sizes.mjs", *models[:2]], of_tiers=False)
+    stage.program("damaged models", [*node, "tests/wasm/run_damaged.mjs", *models, "60" if sampled else "2000"], of_tiers=False)
+    stage.tiers = [(tier, "WebAssembly in node") for tier in today]
+    if sampled:
+        stage.leave("wasm-whole", *(f"kernels, golden results: {tier}" for tier in tiers if tier not in today))
+
+
+def webassembly_whole(stage, full):
+    """The same with every case of the kernels and many more damaged models."""
+    webassembly(stage, full, sampled=False)
+
+
+def contributing(stage, _full):
+    stage.program("the diffs of CONTRIBUTING.md fit", [sys.executable, "tools/gates/try_contributing.py", "--fit"], of_tiers=False)
+    stage.leave("contributing-whole", "what the diffs build and do")
+
+
+def contributing_whole(stage, _full):
+    stage.program("the diffs of CONTRIBUTING.md", [sys.executable, "tools/gates/try_contributing.py"], of_tiers=False)
+
+
+def library_name():
+    with open(os.path.join(ROOT, "include", "deberta.h"), encoding="utf-8") as header:
+        version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
+    return f"libdeberta.so.{'.'.join(version)}"
+
+
+def python_tests(stage, title, *words, limit=3000):
+    stage.program(title, [sys.executable, "tests/python/run.py", *words], limit=limit, of_tiers=False)
+
+
+def python_package(stage, _full):
+    """The tests that share one environment; of those that take long a part."""
+    python_tests(stage, "the wheel and the packages of its tests", "--prepare")
+    part = part_of_today(PYTHON_TURNS)
+    python_tests(stage, f"tests/python, of what takes long {part}", "--part", part)
+    stage.leave("python-whole", "the rest of what takes long", "in Ray, datasets, datatrove", "with the address sanitizer")
+
+
+def python_whole(stage, _full):
+    python_tests(stage, "tests/python")
+    python_tests(stage, "tests/python in Ray, datasets, datatrove", "--engines")
+    configure_sanitized(stage)
+    stage.build("build-sanitize", [library_name()])
+    python_tests(stage, "tests/python with the address sanitizer", "--sanitized", f"build-sanitize/{library_name()}")
+
+
+def bare_debian(suite):
+    """What the README tells a newcomer to type, where nothing is installed."""
+    def run(stage, _full):
+        # In one system, one after the other, as a newcomer types them: the second finds what the first has left.
+        stage.program("demo, then tests", ["tools/gates/bare_debian.sh", suite, "./build.sh demo && ./build.sh test"], limit=7200, of_tiers=False)
+    return run
+
+
+def cli_cases(stage, title, *words, environment, limit=1800):
+    stage.program(title, [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", *words], environment, limit, of_tiers=False)
+
+
+def large_corpus(stage, _full):
+    """Eight shards, some of which are killed and repeated, against one process."""
+    native_build(stage, "deberta")
+    cli_cases(stage, "200,000 texts in 8 shards", "shards", "--only", "large-corpus", environment={"DEBERTA_SHARDS_TEXTS": "200000"})
+
+
+def failing_calls(stage, _full):
+    """Each call of each command that writes fails, of which the suite takes some."""
+    native_build(stage, "deberta", "tests/failing_calls/failing_calls.so", "tests/failing_calls/failing_memory.so")
+    cli_cases(stage, "failing calls, each", "failing_writes", environment={"DEBERTA_TEST_EVERY_CALL": "1"}, limit=7200)
+
+
+def long_runs(stage, _full):
+    """What a service does in a day: memory, descriptors and bits stay what they are."""
+    native_build(stage, "deberta", "tests/long/long_run")
+    small = "synthetic:v3-small,layers=2,vocab=500,hidden=64,heads=2,intermediate=128"
+    for model, run, count in ((small, "encodes", "20000"), ("models/demo", "opens", "2000")):
+        stage.program(f"{count} {run}", ["build/tests/long/long_run", model, run, count], of_tiers=False)
+    cli_cases(stage, "200,000 texts, killed and resumed", "encode_corpus", "--only", "killed-again-and-again", environment={"DEBERTA_RESUMED_TEXTS": "200000"})
+    stage.configure("build-threads", THREAD_OPTIONS)
+    stage.build("build-threads", ["tests/long/long_run"])
+    stage.program("8 callers, thread sanitizer", ["setarch", "-R", "build-threads/tests/long/long_run", small, "callers", "1000"], of_tiers=False)
+
+
+def drawn_cases(stage, _full):
+    """Other models, texts and ways of training every day."""
+    native_build(stage, "deberta")
+    stage.program(f"drawn cases, seed {day()}", ["build/deberta", "verify", "--configurations", "2000", "--seed", str(day())], of_tiers=False)
+
+
+def wheels(stage, _full):
+    """What is released, made in a copy of the last commit and tried."""
+    stage.program("tests/release", [sys.executable, "tests/release/run.py"], limit=3000, of_tiers=False)
+
+
+def analysis(*tools):
+    """What the build has configured is read, not run."""
+    def run(stage, _full):
+        native_build(stage, "deberta")
+        stage.program(" ".join(tools) or "gcc's analyser and warnings, cppcheck", [sys.executable, "tools/gates/analysis.py", *tools], of_tiers=False)
+    return run
+
+
+def coverage(stage, _full):
+    stage.program("lines that the tests run", [sys.executable, "tools/gates/coverage.py"], limit=7200, of_tiers=False)

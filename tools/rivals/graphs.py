@@ -1,0 +1,133 @@
+"""The files that ONNX Runtime and OpenVINO read: what PyTorch exports of a model, and what their own tools quantise of that.
+
+SPDX-License-Identifier: MIT
+"""
+import os
+from pathlib import Path
+
+from rivals.shapes import SHAPES, TABLE, batches_of_a_book, drawn_batches, torch_model
+
+SHORT_TRACE, LONG_TRACE = 48, 1024  # tokens
+
+
+def traced_length(kind, name, n):
+    """Of the input with which the graph for n tokens is traced. A trace keeps which branch v1's distances took: a graph from
+    a short input gathers beyond the table of positions on longer ones, one from a long input uses the whole table on short ones.
+    A lean graph is for its own length alone."""
+    if kind.startswith("lean"):
+        return n
+    return LONG_TRACE if SHAPES[name].version == 1 and n > TABLE else SHORT_TRACE
+
+
+def saturates():
+    """Does the processor multiply bytes in 16 bits, which overflow? ONNX Runtime advises weights of 7 bits there."""
+    flags = Path("/proc/cpuinfo").read_text("ascii", errors="replace")
+    return "avx2" in flags and not any(name in flags for name in ("avx512_vnni", "avx_vnni"))
+
+
+# -------------------------------------------------------------------------------------------------------- of any model
+
+
+def export(module, path, example, axes):
+    """axes: the free dimensions of each input by name, and of the output, which comes last."""
+    import torch
+
+    *inputs, output = axes
+    with torch.no_grad():
+        torch.onnx.export(module, example, str(path), dynamo=False, opset_version=18, input_names=inputs, output_names=[output],
+                          dynamic_axes=axes)  # fmt: skip
+
+
+def fold(graph, path):
+    """Constants are folded, so that the quantiser sees weights as weights and does not quantise projections of positions as products of
+    each run."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(path)
+    onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+
+
+def quantise(folded, path, **told):
+    """Weights of eight bits, activations scaled by the batch."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(str(folded), str(path), weight_type=QuantType.QInt8, **told)
+
+
+def calibrate(graph, path, texts):
+    """For OpenVINO: static scales of activations, from texts of (ids, mask)."""
+    import nncf
+    import openvino
+
+    model = openvino.Core().read_model(graph)
+    names = [given.any_name for given in model.inputs]
+    feeds = nncf.Dataset([{name: {"input_ids": ids, "attention_mask": mask}[name] for name in names} for ids, mask in texts])
+    quantised = nncf.quantize(model, feeds, model_type=nncf.ModelType.TRANSFORMER, subset_size=len(texts))
+    partial = Path(f"{path}.part.xml")
+    openvino.save_model(quantised, partial, compress_to_fp16=False)
+    partial.with_suffix(".bin").rename(Path(path).with_suffix(".bin"))
+    partial.rename(path)
+
+
+# ---------------------------------------------------------------------------------------------------- of peers' models
+
+
+def plain_graph(folder, path, traced):
+    import torch
+
+    ids, axes = torch.randint(1, 100, (1, traced)), {0: "batch", 1: "n"}
+    export(torch_model(folder, 1), path, (ids, torch.ones_like(ids)), dict.fromkeys(("input_ids", "attention_mask", "last_hidden_state"), axes))
+
+
+def lean_graph(folder, path, n):
+    import torch
+
+    from rivals.lean_encoder import LeanEncoder
+
+    module = LeanEncoder(torch_model(folder, 1).model, n).eval()
+    export(module, path, (torch.randint(1, 100, (1, n)),), dict.fromkeys(("input_ids", "last_hidden_state"), {0: "batch"}))
+
+
+def int8_graph(**told):
+    def make(folder, path, traced):
+        plain, folded = f"{path}.plain", f"{path}.folded"
+        plain_graph(folder, plain, traced)
+        fold(plain, folded)
+        quantise(folded, path, reduce_range=saturates(), **told)
+        os.remove(plain)
+        os.remove(folded)
+
+    return make
+
+
+def calibrated_graph(make_plain, texts):
+    def make(folder, path, traced):
+        plain = f"{path}.onnx"
+        make_plain(folder, plain, traced)
+        calibrate(plain, path, texts(folder, traced))
+        os.remove(plain)
+
+    return make
+
+
+# Suffix of the file, and what makes it of a folder for a length.
+GRAPHS = {
+    "float32": ("onnx", plain_graph),
+    "int8": ("onnx", int8_graph()),
+    "int8-channel": ("onnx", int8_graph(per_channel=True)),
+    "int8-calibrated": ("xml", calibrated_graph(plain_graph, drawn_batches)),
+    "lean": ("onnx", lean_graph),
+    "lean-int8": ("xml", calibrated_graph(lean_graph, batches_of_a_book)),
+}
+
+
+def write_graph(folder, path, kind, traced):
+    """Under another name until it is whole; the weights that lie beside OpenVINO's XML come first."""
+    suffix, make = GRAPHS[kind]
+    if suffix == "xml":
+        make(folder, path, traced)
+        return
+    make(folder, f"{path}.part", traced)
+    os.rename(f"{path}.part", path)

@@ -1,0 +1,59 @@
+"""The folder of models, inputs and graphs, each made by a process of its own when it is first asked for.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rivals.engines import OWN
+from rivals.graphs import GRAPHS, traced_length
+from rivals.turns import PROGRAM, Runner, worker_command
+
+
+@dataclass(frozen=True)
+class Work:
+    folder: Path
+    runner: Runner = Runner()
+    program: Path = PROGRAM  # packs what is to be mapped
+
+    def _made(self, path, *command):
+        if not path.exists():
+            print(f"making {path}", file=sys.stderr, flush=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.runner.run(*worker_command(*command))
+        return path
+
+    def model(self, name):
+        path = self.folder / "models" / name
+        return self._made(path, "model", name, path)
+
+    def own_model(self, name, engine):
+        return self.packed_model(name) if OWN[engine].packed else self.model(name)
+
+    def packed_model(self, name):
+        """The same weights with `deberta.packed` beside them, made by this very program."""
+        path = self.folder / "packed" / name
+        if not path.exists():
+            partial = path.with_suffix(".part")
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.copytree(self.model(name), partial)
+            partial.rename(path)
+        about = json.loads(self.runner.run(self.program, "info", path, "--json", "--quiet").output)
+        if about["model"]["packed"] != "mapped":
+            self.runner.run(self.program, "pack", path)
+        return path
+
+    def input(self, name, lengths):
+        called = f"documents-{sum(lengths)}"
+        if len(set(lengths)) == 1:
+            called = str(lengths[0]) if len(lengths) == 1 else f"{len(lengths)}x{lengths[0]}"
+        path = self.folder / "inputs" / name / f"{called}-float64.safetensors"
+        return self._made(path, "input", self.model(name), path, "--lengths", ",".join(map(str, lengths)))
+
+    def graph(self, name, kind, n):
+        traced = traced_length(kind, name, n)
+        path = self.folder / "graphs" / name / f"{kind}-{traced}.{GRAPHS[kind][0]}"
+        return self._made(path, "graph", self.model(name), path, "--kind", kind, "--traced", traced)

@@ -1,1 +1,0 @@
-"""What runs the tests (tools/run_tests.py): processes, a schedule of them, builds, stages, and what is counted. SPDX-License-Identifier: MIT"""

@@ -1,0 +1,32 @@
+/* Appends the records of a run to RUN/chain.jsonl. A run that goes on from a checkpoint computes recorded steps again:
+ * these are compared with their records and not written twice, so the file only grows.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "train/run/chain_file.h"
+#include "train/run/run_parts.h"
+
+typedef struct run_chain {
+    int file; /* -1: the run has no chain */
+    const char *folder;
+    size_t every;
+    deberta_chain *begun; /* the records from before this process, or NULL */
+    size_t next;          /* the first of them that this process has not passed */
+    size_t last_step;     /* of the last record in the file */
+    bool is_recorded;     /* the state after last_step is */
+    char link[CHAIN_DIGEST_BYTES];
+} run_chain;
+
+/* Opens the chain of a run, or begins one. every: 0, only a chain that is there. It records the state of the run. */
+deberta_status run_chain_open(run_chain *chain, const char *folder, size_t every, const run_parts *parts,
+                              deberta_error *err);
+/* Whether a record is due after `step`. */
+bool run_chain_is_due(const run_chain *chain, size_t step);
+/* Records the state, unless this step has a record: then both must be equal. */
+deberta_status run_chain_add_state(run_chain *chain, const run_parts *parts, deberta_error *err);
+/* Records the digests of the saved models in the folder "best" of the run, or in the run's own. */
+deberta_status run_chain_add_weights(run_chain *chain, const run_parts *parts, bool of_best, deberta_error *err);
+/* Brings the records to the disk. */
+deberta_status run_chain_sync(const run_chain *chain, deberta_error *err);
+void run_chain_close(run_chain *chain);
