@@ -356,10 +356,10 @@ def long_runs(stage, _full):
 
 def drawn_cases(stage, _full):
     """Other models, texts and ways of training every day."""
-    built = native_build(stage, targets=["deberta"])
+    built = native_build(stage, targets=["tests/drawn/drawn"])
     seed = str(day())
     for first in range(0, 2000, 500):
-        stage.program(f"drawn cases, seed {seed}, from {first}", ["build/deberta", "verify", "--configurations", "500", "--first", str(first), "--seed", seed],
+        stage.program(f"drawn cases, seed {seed}, from {first}", ["build/tests/drawn/drawn", "--configurations", "500", "--first", str(first), "--seed", seed],
                       of_tiers=False, expected=150, after=[built])
 
 
