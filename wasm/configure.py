@@ -17,7 +17,7 @@ COMPILER = "clang-19 --target=wasm32-wasi"
 TIERS = ("scalar", "exact", "relaxed")
 
 # What only other systems have; wasm/platform has what stands in its place.
-REPLACED = {"thread_pool.c", "topology.c", "pages.c", "openmp_team.c", "zip_reader.c", "atomic_file.c",
+REPLACED = {"thread_pool.c", "topology.c", "pages.c", "zip_reader.c", "atomic_file.c",
             "mapping_guard.c"} | {"vector_recipe.c"}  # the last: no module asks for it, and it looks at the folder above
 PARTS = [f"-DHAVE_{name}=0" for name in ("AVX2", "AVX512", "AVXVNNI", "AVX512VNNI", "AVX512AMX", "NEON", "NEONDOT", "NEONI8MM")]
 # Warnings are errors, but for two that only say that this is no 64-bit system or another compiler.

@@ -79,7 +79,7 @@ deberta_status reference_create(reference_model **model, const model_config *con
     m->config = *config;
     m->config.label_names = NULL;
     m->config.architecture = NULL;
-    m->config.notes = (notes){0};
+    m->config.notes = (kept_notes){0};
     m->classifies_tokens = config->architecture && strstr(config->architecture, "TokenClassification");
     m->source = source;
     m->distances = distances != DEBERTA_REFERENCE_AUTO ? distances : config->reference;

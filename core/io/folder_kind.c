@@ -242,7 +242,7 @@ deberta_status folder_check_tokenizer(const char *path, deberta_error *err)
 
 /* ------------------------------------------------------------------------------------------- beside a whole model */
 
-deberta_status folder_note_rest(const char *path, notes *list, deberta_error *err)
+deberta_status folder_note_rest(const char *path, kept_notes *list, deberta_error *err)
 {
     static const struct {
         const char *name, *says;

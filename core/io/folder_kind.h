@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "core/base/notes.h"
+#include "core/base/text.h"
 
 /* Returns DEBERTA_OK for a folder with a config.json, and for an unrecognised one, since opening it reports the
  * problem. DEBERTA_E_FILE where there is no such folder, where it is a file, or where the model lies in a folder
@@ -18,7 +18,7 @@ deberta_status folder_check_model(const char *path, deberta_error *err);
  * first. */
 deberta_status folder_check_tokenizer(const char *path, deberta_error *err);
 /* Adds a note for each file beside a model that other libraries follow and this one does not. */
-deberta_status folder_note_rest(const char *path, notes *list, deberta_error *err);
+deberta_status folder_note_rest(const char *path, kept_notes *list, deberta_error *err);
 /* Names weights of an unsupported kind, for the refusal of a folder without others: "; NAME is ..., what helps", or
  * "". */
 const char *folder_other_weights(const char *path, char *room, size_t room_bytes);

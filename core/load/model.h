@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/notes.h"
+#include "core/base/text.h"
 #include "core/io/mapped_file.h"
 #include "core/load/packed_file.h"
 #include "core/load/synthetic.h"
@@ -48,7 +48,7 @@ typedef struct model_tasks {
 struct deberta_model {
     model_config config; /* final: the tensors have decided what the file left open */
     char *name;
-    notes notes;            /* settings of the folder that the model does not follow */
+    kept_notes notes;       /* settings of the folder that the model does not follow */
     topology_info machine;  /* the machine on which it was opened; its sessions use it */
     checkpoint *checkpoint; /* NULL for a made-up model */
     synthetic_weights synthetic;

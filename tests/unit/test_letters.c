@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/letters.h"
 #include "core/base/text.h"
 #include "core/text/unicode.h"
 
