@@ -39,7 +39,7 @@ HELD_AGAINST = {"float32": "float32", "int16": "bfloat16", "int8": "int8"}
 
 
 def percentile(ordered, share):
-    """The same rule as the program's analysis/quantile.h: between neighbours in proportion."""
+    """The same rule as the program's core/base/numbers.h: between neighbours in proportion."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

@@ -13,7 +13,33 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/encode/attention_head.h"
+#include "core/encode/session.h"
+#include "core/model/attention_operands.h"
+
+/* The input of attention: one head of one sequence of the session's batch, with its interventions applied
+ * (attention_head.c). */
+typedef struct attention_head {
+    size_t sequence, head, first_token, n;
+    panel_operand keys;           /* [ceil(n / 16)] panels, packed */
+    panel_operand values;         /* values of the first chunk of keys (attention_head_values has the others) */
+    panel_operand position_keys;  /* PK in reversed rows; with c2p */
+    row_operand position_queries; /* PQ; with p2c */
+    float *far_p2c;               /* [2][16 ceil(n / 16)]: left, right. NULL: no p2c */
+    const float *key_bias;        /* NULL: no holes */
+    const float *key_present;     /* 0 for holes, else 1; NULL: no holes */
+    panel_operand p2c_keys;       /* keys of p2c: `keys`, unless ablated; one panel may serve for all */
+    /* Ablations (core/encode/session.h); NULL: none. */
+    const float *c2c_query, *c2p_query; /* replace every query of that term */
+    float *mean_key;                    /* [d][16]: the mean key, from attention_head_pack */
+    const float *row_bias;              /* [2K]: added to c2p by table row */
+} attention_head;
+
+/* Locates a head; its sequence's group has begun (encoder_parts.h). */
+attention_head attention_head_of(const deberta_session *session, size_t layer, size_t sequence, size_t head);
+/* Packs the head's keys, and its values if they are integers. */
+void attention_head_pack(deberta_session *session, const attention_head *head, const worker_scratch *scratch);
+/* Returns the head's values of the chunk of keys that begins at `key`. */
+panel_operand attention_head_values(const deberta_session *session, const attention_head *head, size_t key);
 
 /* Consecutive query rows in memory: at most session->query_rows, from a range of the sequence no longer than that. */
 typedef struct attention_queries {
@@ -38,3 +64,27 @@ void attention_logits(const deberta_session *session, const attention_head *head
 /* Computes one block completely: context [count][padded_head]. */
 void attention_block(const deberta_session *session, const attention_head *head, const attention_queries *queries,
                      float *context, size_t ld_context, worker_scratch *scratch);
+
+/* Whole rows of attention, one block at a time (attention_rows.c); attention.c discards each chunk at once.
+ *
+ * Observers and talking heads need whole rows. The code uses the fast path's functions, so observers get the same
+ * values that the fast path sums. */
+
+/* Loops over blocks of rows of a layer, sequence by sequence. */
+typedef struct row_loop {
+    deberta_session *session;
+    size_t layer, sequence;
+    const deberta_observer *observer; /* may be NULL */
+} row_loop;
+
+/* Return the number of blocks of the current sequence, and the queries of one. */
+size_t row_loop_blocks(const row_loop *loop);
+attention_queries row_loop_queries(const row_loop *loop, const attention_head *head, size_t block);
+/* Turns logits into probabilities in place: values [rows][observed_stride]. */
+void row_loop_normalise(const row_loop *loop, const attention_head *head, size_t rows, float *values,
+                        worker_scratch *scratch);
+
+/* Whether the observer wants the component; false once it has stopped. */
+bool row_loop_wants(const row_loop *loop, size_t head, deberta_component component);
+void row_loop_show(const row_loop *loop, const attention_head *head, const attention_queries *queries,
+                   deberta_component component, const float *values);

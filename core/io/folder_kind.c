@@ -1,5 +1,5 @@
 /* Recognises folders that hold no model by their files. Each row of the table names a kind, the files that mark it, and
- * the remedy.
+ * the remedy. Walks places to find a file in them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/folder_kind.h"
@@ -17,7 +17,6 @@
 
 #include "core/base/memory.h"
 #include "core/base/text.h"
-#include "core/io/hub_name.h"
 #include "core/io/json_file.h"
 
 static const json_limits settings_limits = {
@@ -313,4 +312,46 @@ const char *folder_other_weights(const char *path, char *room, size_t room_bytes
         if (!*room && holds(path, folders[i]))
             snprintf(room, room_bytes, "; what lies in %s/ is not read: save the model with PyTorch", folders[i]);
     return room;
+}
+
+/* -------------------------------------------------------------------------------------------------- files in places */
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool find_regular(const char *path, struct stat *about)
+{
+    return stat(path, about) == 0 && S_ISREG(about->st_mode);
+}
+
+static bool place_holds_file(const char *place, const struct stat *file, int folders)
+{
+    struct stat about;
+    if (stat(place, &about) != 0) return false;
+    if (S_ISREG(about.st_mode)) return is_same(&about, file);
+    DIR *entries = folders > 0 && S_ISDIR(about.st_mode) ? opendir(place) : NULL;
+    const struct dirent *entry;
+    bool found = false;
+    while (entries && !found && (entry = readdir(entries))) {
+        if (entry->d_name[0] == '.' && (!entry->d_name[1] || (entry->d_name[1] == '.' && !entry->d_name[2]))) continue;
+        char *path = path_join(place, entry->d_name);
+        found = path && place_holds_file(path, file, folders - 1);
+        free(path);
+    }
+    if (entries) closedir(entries);
+    return found;
+}
+
+bool place_holds(const char *place, const char *path)
+{
+    struct stat file;
+    return find_regular(path, &file) && place_holds_file(place, &file, 2);
+}
+
+bool descriptor_is_file(int descriptor, const char *path)
+{
+    struct stat file, about;
+    return find_regular(path, &file) && fstat(descriptor, &about) == 0 && is_same(&about, &file);
 }

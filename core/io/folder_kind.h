@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "core/base/text.h"
+#include "include/deberta.h"
 
 /* Returns DEBERTA_OK for a folder with a config.json, and for an unrecognised one, since opening it reports the
  * problem. DEBERTA_E_FILE where there is no such folder, where it is a file, or where the model lies in a folder
@@ -31,3 +32,12 @@ const char *folder_other_weights(const char *path, char *room, size_t room_bytes
 bool place_holds(const char *place, const char *path);
 /* Whether this open file, such as standard input, is the one that the path names. */
 bool descriptor_is_file(int descriptor, const char *path);
+
+/* Completes the sentence about a path that holds no model. */
+#define EXPECTED_PLACE "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base"
+
+/* Fails with DEBERTA_E_FILE for a path that does not exist, and names the folder in which a relative path was searched.
+ * Common first mistakes are a path in the wrong folder, and the name of a model on a hub. For a path like
+ * ORGANISATION/NAME, like the URL of such a page, or like one of Microsoft's names, the message includes the download
+ * command. */
+deberta_status hub_name_refuse(const char *path, deberta_error *err);

@@ -1,5 +1,5 @@
 /* Suggests the download command for a path that looks like ORGANISATION/NAME. SPDX-License-Identifier: MIT */
-#include "core/io/hub_name.h"
+#include "core/io/folder_kind.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Classifies a file by its first line: an object, an array, column names, or a text. SPDX-License-Identifier: MIT */
-#include "core/io/text_form.h"
+#include "core/io/text_lines.h"
 
 #include <jansson.h>
 #include <stdio.h>

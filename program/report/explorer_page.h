@@ -4,8 +4,51 @@
  * filled with what the commands wrote into the report's folder. SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "program/report/explorer_text.h"
-#include "program/report/live_parts.h"
+#include <jansson.h>
+#include <stdio.h>
+
+#include "program/frame/input/input.h"
+#include "program/frame/options.h"
+
+/* One text of a report, of which the page has a view (explorer_text.c). */
+typedef struct explorer_text {
+    const input_batch *input;
+    size_t row;                           /* of the input */
+    const char *data, *figure, *document; /* paths: safetensors as `encode` writes them, PNG, PDF */
+} explorer_text;
+
+/* Puts the attention of every layer and head into the page, one element each (id "cells-<text>-<layer>-<head>",
+ * base64), and returns what the page must know to read them. `budget_bytes` is what all of them may take, before
+ * base64. */
+json_t *explorer_text_put(const common_options *options, const explorer_text *text, size_t index, size_t budget_bytes,
+                          FILE *out);
+
+/* The head whose tokens look hardest at single other tokens: the page opens on it (explorer_guide.js). */
+void explorer_text_telling_head(const common_options *options, const explorer_text *text, size_t *layer, size_t *head);
+
+/* A page that computes (live_parts.c): it contains the modules of WebAssembly and the files of the model.
+ *
+ * The page holds each file deflated (RFC 1950), then base64, in elements of at most 64 kB of the class "module-<tier>"
+ * or "file-<number>". A worker of the page unpacks them, takes the fastest module that the browser can run, opens the
+ * model and answers with what explorer_text.c writes of a text (wasm/module_text.c): the same heads, the same cells.
+ * explorer_live.js is the page's side, live_worker.js the worker's. For one text the page also has the SHA-256 of the
+ * hidden states that this program computed; the worker computes it again and the page says whether they are equal. */
+
+typedef struct live_parts {
+    bool wanted;         /* --live */
+    bool without_model;  /* --no-model: the reader opens the folder */
+    const char *modules; /* --modules, then the folder that has them; NULL: none */
+} live_parts;
+
+/* Looks for modules and checks that the model can go into a page. Where there are no modules and none were asked for by
+ * name, a note says so. */
+void live_parts_find(const common_options *options, live_parts *live);
+/* Describes them for the page: modules, files, precision. */
+json_t *live_parts_describe(const common_options *options, const live_parts *live);
+/* The elements. Those of the model are most of the page, and come last in it: what it shows first needs none of them.
+ */
+void live_parts_put_modules(const common_options *options, const live_parts *live, FILE *out);
+void live_parts_put_model(const common_options *options, const live_parts *live, FILE *out);
 
 /* JSON documents of other commands, from which their charts are drawn as well: "info" for info.json. */
 typedef enum explorer_document {

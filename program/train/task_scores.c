@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analysis/classification.h"
-#include "program/train/score_kinds.h"
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 

@@ -1,5 +1,5 @@
 /* Chooses characters and frequent substrings of words as the first candidates. SPDX-License-Identifier: MIT */
-#include "train/pieces/piece_candidates.h"
+#include "train/pieces/piece_learner.h"
 
 #include <stdlib.h>
 #include <string.h>

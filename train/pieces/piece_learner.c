@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "train/pieces/piece_candidates.h"
 #include "train/state/exact_math.h"
 
 enum {

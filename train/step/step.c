@@ -14,7 +14,6 @@
 #include "train/state/pair_records.h"
 #include "train/state/ranks.h"
 #include "train/state/step_dropout.h"
-#include "train/step/step_counts.h"
 
 /* ------------------------------------------------------------------------------------------------------------ forward */
 
