@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/base/pages.h"
 #include "core/base/status.h"
 
 /* The arena's block comes from pages of the system, not malloc: fresh ones are already zero, so "zero-filled" costs

@@ -1,10 +1,8 @@
-/* Provides memory: growing arrays, blocks that are measured before they are carved, pages of the system, and one limit
- * for all.
+/* Provides memory: growing arrays, blocks that are measured before they are carved, and one limit for all.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -113,12 +111,3 @@ typedef struct byte_text {
     char text[48];
 } byte_text;
 byte_text bytes_describe(size_t bytes);
-
-/* Zeroed pages of the system, for the arena (pages.c). */
-
-/* Computes the bytes that a block of this capacity occupies, in whole pages. False on overflow. */
-bool pages_occupied(size_t capacity_bytes, size_t *bytes);
-/* Maps zero-filled pages, aligned to pages at least; bytes: as pages_occupied computes. NULL, with errno, where the
- * system refuses. */
-unsigned char *pages_map(size_t bytes);
-void pages_unmap(unsigned char *block, size_t bytes);

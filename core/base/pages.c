@@ -1,5 +1,5 @@
 /* Allocates pages by mmap, optionally with the start on a huge-page boundary. SPDX-License-Identifier: MIT */
-#include "core/base/memory.h"
+#include "core/base/pages.h"
 
 #include <stdint.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* Declares parallel loops and the executors that run them.
  *
  * An executor hands out the tasks of short, frequent loops. The engine knows only these declarations; executors are the
- * thread pool (thread_pool.c) or OpenMP's team (parallel.c); executor_create decides which one.
+ * thread pool (thread_pool.c) or OpenMP's team (executor_create.c); executor_create decides which one.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -68,25 +68,3 @@ struct deberta_threads {
 /* For kinds: initialises the common part, and ends it before the kind frees itself. */
 deberta_status executor_init(executor *made, const executor_kind *kind, size_t threads, deberta_error *err);
 void executor_finish(executor *old);
-
-/* A pool of POSIX threads for short, frequent loops: the executor of every build that does not ask for OpenMP.
- *
- * Tasks are handed out dynamically in increasing order: a thread that was delayed by a neighbour simply takes fewer,
- * and a loop never waits for a thread that holds no task of it. Threads spin for a bounded time, then sleep in the
- * kernel, so that a busy machine slows the loop in proportion only. The caller is worker 0 and runs tasks too. */
-
-/* Controls how threads wait; zeros: the defaults. For tests. */
-typedef struct thread_waiting {
-    bool on_condition;                  /* sleep on a condition variable even where there are futexes */
-    long long hurried_spin_nanoseconds; /* limit of spinning between executor_begin and executor_end */
-} thread_waiting;
-
-/* Creates a pool; threads >= 1 counts the caller. pin: bind workers to cores (never the calling thread); workers beyond
- * the number of logical processors stay unbound. Without it they may run wherever the caller may; if there are enough
- * cores, each begins on a separate one. Workers block all signals except those of their own faults. machine may be NULL
- * for one thread. Between executor_begin and _end a thread that waits stays awake for longer, unless other threads need
- * these processors. */
-deberta_status thread_pool_create(executor **pool, size_t threads, bool pin, const topology_info *machine,
-                                  deberta_error *err);
-deberta_status thread_pool_create_waiting(executor **pool, size_t threads, bool pin, const topology_info *machine,
-                                          thread_waiting waiting, deberta_error *err);

@@ -13,7 +13,7 @@
  * written only while the gate is closed and nobody is inside, so it needs no atomics of its own.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/base/parallel.h"
+#include "core/base/thread_pool.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -13,33 +13,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/encode/session.h"
-#include "core/model/attention_operands.h"
-
-/* The input of attention: one head of one sequence of the session's batch, with its interventions applied
- * (attention_head.c). */
-typedef struct attention_head {
-    size_t sequence, head, first_token, n;
-    panel_operand keys;           /* [ceil(n / 16)] panels, packed */
-    panel_operand values;         /* values of the first chunk of keys (attention_head_values has the others) */
-    panel_operand position_keys;  /* PK in reversed rows; with c2p */
-    row_operand position_queries; /* PQ; with p2c */
-    float *far_p2c;               /* [2][16 ceil(n / 16)]: left, right. NULL: no p2c */
-    const float *key_bias;        /* NULL: no holes */
-    const float *key_present;     /* 0 for holes, else 1; NULL: no holes */
-    panel_operand p2c_keys;       /* keys of p2c: `keys`, unless ablated; one panel may serve for all */
-    /* Ablations (core/encode/session.h); NULL: none. */
-    const float *c2c_query, *c2p_query; /* replace every query of that term */
-    float *mean_key;                    /* [d][16]: the mean key, from attention_head_pack */
-    const float *row_bias;              /* [2K]: added to c2p by table row */
-} attention_head;
-
-/* Locates a head; its sequence's group has begun (encoder_parts.h). */
-attention_head attention_head_of(const deberta_session *session, size_t layer, size_t sequence, size_t head);
-/* Packs the head's keys, and its values if they are integers. */
-void attention_head_pack(deberta_session *session, const attention_head *head, const worker_scratch *scratch);
-/* Returns the head's values of the chunk of keys that begins at `key`. */
-panel_operand attention_head_values(const deberta_session *session, const attention_head *head, size_t key);
+#include "core/encode/attention_head.h"
 
 /* Consecutive query rows in memory: at most session->query_rows, from a range of the sequence no longer than that. */
 typedef struct attention_queries {

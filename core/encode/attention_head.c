@@ -1,5 +1,5 @@
 /* Locates the operands of one head, and packs its keys and values. SPDX-License-Identifier: MIT */
-#include "core/encode/attention.h"
+#include "core/encode/attention_head.h"
 
 #include "core/encode/encoder_parts.h"
 

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/mapped_file.h"
+#include "core/io/mapping_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,8 +8,6 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -56,15 +54,3 @@ uint64_t load_u64(const uint8_t *at);
 
 /* Computes the SHA-256 of a file, 64 hex digits as `sha256sum` prints them. */
 deberta_status file_digest(const char *path, char digest[65], deberta_error *err);
-
-/* Guards mapped files that become shorter, or whose disk fails, while they are read. If the caller enables it
- * (deberta_guard_files), a SIGBUS handler puts zeros in place of the missing bytes and marks the mapping; readers check
- * the mark afterwards. */
-
-/* Guards these pages and returns their number for the functions below. 0, which every function accepts: there is no
- * handler, or no room. */
-size_t mapping_guard_add(const void *bytes, size_t size_bytes);
-/* Whether some of the pages could not be read, and were replaced by zeros. */
-bool mapping_guard_broke(size_t number);
-/* Ends the guard, before the pages are unmapped. */
-void mapping_guard_remove(size_t number);

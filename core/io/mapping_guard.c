@@ -2,7 +2,7 @@
  * it is the only global state of the library. It stays empty until deberta_guard_files is called.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/io/mapped_file.h"
+#include "core/io/mapping_guard.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -15,7 +15,7 @@
 #include "core/io/mapped_file.h"
 #include "core/io/record_keys.h"
 
-/* A file's name and its first nonblank line decide whether each line is a text or an object (text_form.c).
+/* A file's name and its first nonblank line decide whether each line is a text or an object.
  *
  *     name                      objects where                                    else
  *     .jsonl, .ndjson, .jl      always

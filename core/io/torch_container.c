@@ -1,5 +1,5 @@
 /* Finds the pickle of an object inside a zip or a legacy stream. SPDX-License-Identifier: MIT */
-#include "core/io/torch_file.h"
+#include "core/io/torch_container.h"
 
 #include <stdlib.h>
 #include <string.h>

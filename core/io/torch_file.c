@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/io/mapped_file.h"
+#include "core/io/torch_container.h"
 
 enum { MAX_KEY_BYTES = 64 };
 

@@ -9,7 +9,7 @@
 
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
-#include "core/io/torch_file.h"
+#include "core/io/torch_container.h"
 #include "core/text/json_value.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* Reads the attention of one text from the file that `encode` wrote, and packs it for the page, head by head.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/report/explorer_page.h"
+#include "program/report/explorer_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

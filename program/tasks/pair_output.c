@@ -1,5 +1,5 @@
 /* Counts pairs by name, and fills tables from the counts. SPDX-License-Identifier: MIT */
-#include "program/tasks/minimal_pairs.h"
+#include "program/tasks/pair_output.h"
 
 #include <string.h>
 

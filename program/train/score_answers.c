@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/status.h"
-#include "program/train/task_scores.h"
+#include "program/train/score_kinds.h"
 
 enum { LONGEST_ANSWER = 30 }; /* as `deberta answer` has it */
 

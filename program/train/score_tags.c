@@ -8,7 +8,7 @@
 
 #include "analysis/classification.h"
 #include "output/scope.h"
-#include "program/train/task_scores.h"
+#include "program/train/score_kinds.h"
 
 typedef struct tag_scores {
     const example_list *examples;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/classification.h"
+#include "program/train/score_kinds.h"
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 

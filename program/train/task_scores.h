@@ -10,8 +10,3 @@
 /* The list and the labels must stay; the scorer is in the memory of the list's options. */
 void task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const example_list *held_out,
                       const label_list *labels, size_t label_count, bool regression);
-
-/* The scorers of one kind of task each (score_tags.c, score_answers.c). */
-void score_tags_make(deberta_scorer *scorer, const example_list *held_out, const label_list *labels,
-                     size_t label_count);
-void score_answers_make(deberta_scorer *scorer, const example_list *held_out);

@@ -10,7 +10,7 @@
 #include "core/io/export.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
-#include "program/frame/input/encoded_input.h"
+#include "program/frame/input/encode_logits.h"
 
 enum { VOCABULARY = 661, ROWS = 2, COLUMNS = 30, TOKENS = 53, HOLE = 4 };
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "core/base/parallel.h"
+#include "core/base/thread_pool.h"
 
 enum { MAX_THREADS = 5, MAX_TASKS = 300 };
 

@@ -26,7 +26,7 @@ deberta_status piece_learner_run(learned_pieces *pieces, const text_counts *word
                                  size_t count, deberta_error *err);
 void learned_pieces_free(learned_pieces *pieces);
 
-/* The candidates of the piece learner, which begin as characters and substrings of words (piece_candidates.c). */
+/* The candidates of the piece learner, which begin as characters and substrings of words. */
 
 enum { LONGEST_PIECE = 16 }; /* characters */
 
@@ -58,6 +58,3 @@ static inline size_t characters_in(const char *text, size_t bytes)
     for (size_t i = 0; i < bytes; i++) count += !utf8_is_continuation(text[i]);
     return count;
 }
-
-/* Makes the candidates and their first probabilities, and marks the words that consist of covered characters. */
-deberta_status piece_candidates_make(piece_learner *learner, deberta_error *err);

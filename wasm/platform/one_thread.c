@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
-#include "core/base/parallel.h"
+#include "core/base/pages.h"
 #include "core/base/status.h"
+#include "core/base/thread_pool.h"
 #include "core/base/topology.h"
 
 enum { PAGE_BYTES = 4096, CACHE_BYTES = 1 << 20 };

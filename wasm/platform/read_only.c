@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/io/atomic_file.h"
-#include "core/io/mapped_file.h"
+#include "core/io/mapping_guard.h"
 
 static deberta_status refuse(deberta_error *err)
 {

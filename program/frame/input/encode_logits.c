@@ -1,5 +1,5 @@
 /* Computes logits block by block of positions, and puts them into their places. SPDX-License-Identifier: MIT */
-#include "program/frame/input/encoded_input.h"
+#include "program/frame/input/encode_logits.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/deberta_unstable.h"
+#include "program/frame/input/encode_logits.h"
 
 enum { INPUTS = 4, VALUES_AT_ONCE = 256 };
 static const char *const input_names[INPUTS] = {"input_ids", "attention_mask", "token_type_ids", "position_ids"};

@@ -55,21 +55,3 @@ typedef struct encoded_piece {
 typedef deberta_status (*encoded_visit)(void *context, const encoded_piece *piece, deberta_error *err);
 /* All values that stand for something, in order; what is padding or a hole in the input is not visited. */
 deberta_status encoded_walk(encoded_input *e, size_t tensor, encoded_visit visit, void *context, deberta_error *err);
-
-/* Computes head logits of a whole batch, a block of positions at a time.
- *
- * deberta_task_logits reads and packs the whole word table in every call, so asking for one position at a time costs a
- * table a token; asking for all at once would hold tokens x V floats. A block bounds both. */
-
-enum { ENCODE_LOGITS_BLOCK_BYTES = 96 << 20 }; /* of logits: 196 positions of the published vocabulary, 128,100 */
-
-/* Memory that encode_logits will hold. */
-size_t encode_logits_bytes(const deberta_model *model, deberta_task task, size_t tokens, size_t block_bytes);
-/* Sees the logits of one position, [width]. row: of the tensor [B,N] or [B] to which it belongs. */
-typedef deberta_status (*logits_visit)(void *context, size_t row, size_t position, const float *logits,
-                                       deberta_error *err);
-/* Logits of one head for the batch that the session encoded last, at every token that is no hole (of
- * DEBERTA_TASK_SEQUENCE: for every row). A block has at most block_bytes of logits, but at least one position. */
-deberta_status encode_logits(deberta_session *session, const deberta_model *model, deberta_task task,
-                             const input_batch *input, size_t block_bytes, logits_visit visit, void *context,
-                             deberta_error *err);

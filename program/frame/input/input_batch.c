@@ -2,7 +2,7 @@
  * the library.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/frame/input/input.h"
+#include "program/frame/input/input_batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* Builds the page of a report, a single file that needs no other; its links point to files in the same folder.
+/* Declares what builds the page of a report, each part in a file of its name. The page is a single file that needs no
+ * other; its links point to files in the same folder.
  *
- * The page is explorer.html, explorer.css and explorer*.js of explorer/, which the build puts into the program,
+ * It is explorer.html, explorer.css and explorer*.js of explorer/, which the build puts into the program,
  * filled with what the commands wrote into the report's folder. SPDX-License-Identifier: MIT */
 #pragma once
 
