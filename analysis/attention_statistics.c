@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/quantile.h"
+#include "core/base/numbers.h"
 
 static bool kept(const unsigned char *mask, size_t token) { return !mask || mask[token]; }
 

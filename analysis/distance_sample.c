@@ -5,7 +5,6 @@
 
 #include <math.h>
 
-#include "analysis/quantile.h"
 #include "core/base/numbers.h"
 
 void distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/quantile.h"
 #include "analysis/reference/reference.h"
 #include "core/base/numbers.h"
 #include "core/base/status.h"

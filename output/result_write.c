@@ -31,7 +31,7 @@ static void print_table(const result_table *table, FILE *out, result_format form
 {
     size_t shown = 0;
     for (size_t c = 0; c < table->column_count; c++) shown += !(table->columns[c].not_in & 1u << format);
-    text_table cells = text_table_make(shown);
+    text_table cells = {.columns = shown};
     for (size_t c = 0; c < table->column_count; c++) {
         const result_column *column = &table->columns[c];
         if (column->not_in & 1u << format) continue;

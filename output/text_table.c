@@ -7,8 +7,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-text_table text_table_make(size_t columns) { return (text_table){.columns = columns}; }
-
 void text_table_add(text_table *table, const char *format, ...)
 {
     va_list arguments;

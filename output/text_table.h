@@ -16,8 +16,8 @@ typedef struct text_table {
     scope memory;
 } text_table;
 
-/* Cells are added from left to right, row by row; the first `columns` of them are the titles. */
-text_table text_table_make(size_t columns);
+/* Adds a cell, from left to right, row by row; the first `columns` of them are the titles. A table begins as
+ * {.columns = N}. */
 void text_table_add(text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints in every format but JSON. Numbers, and cells that look like one, are set to the right. */
 void text_table_print(const text_table *table, FILE *out, result_format format);

@@ -17,7 +17,7 @@ COMPILER = "clang-19 --target=wasm32-wasi"
 TIERS = ("scalar", "exact", "relaxed")
 
 # What only other systems have; wasm/platform has what stands in its place.
-REPLACED = {"thread_pool.c", "topology.c", "pages.c", "openmp_team.c", "zip_reader.c", "atomic_file.c",
+REPLACED = {"thread_pool.c", "topology.c", "pages.c", "zip_reader.c", "atomic_file.c",
             "mapping_guard.c"} | {"vector_recipe.c"}  # the last: no module asks for it, and it looks at the folder above
 PARTS = [f"-DHAVE_{name}=0" for name in ("AVX2", "AVX512", "AVXVNNI", "AVX512VNNI", "AVX512AMX", "NEON", "NEONDOT", "NEONI8MM")]
 # Warnings are errors, but for two that only say that this is no 64-bit system or another compiler.
@@ -34,7 +34,7 @@ PCRE2 = ("auto_possess compile config context convert dfa_match error extuni fin
 JANSSON_FLAGS = ["-DHAVE_CONFIG_H", "-Dutf8_encode=jansson_utf8_encode", "-Dutf8_check_first=jansson_utf8_check_first", "-w"]
 PCRE2_FLAGS = ["-Oz", "-DPCRE2_CODE_UNIT_WIDTH=8", "-DHAVE_CONFIG_H", "-DSUPPORT_UNICODE", "-DSUPPORT_PCRE2_8", "-DPCRE2_STATIC", "-w"]
 EXPLORER = ["program/report/explorer_head.c", "program/report/explorer_cells.c", "analysis/attention_habits.c", "analysis/attention_statistics.c",
-            "analysis/attention_terms.c", "analysis/quantile.c", "output/scope.c"]
+            "analysis/attention_terms.c", "output/scope.c"]
 PROGRAMS = {  # what tests/meson.build makes of them natively
     "checkasm": [*(str(path.relative_to(ROOT)) for folder in ("tests/checkasm", "check/kernels") for path in sorted((ROOT / folder).glob("*.c"))),
                  "analysis/reference/exact_activation.c", "train/state/counters.c"],

@@ -8,7 +8,7 @@
 
 #include "core/base/numbers.h"
 #include "core/base/status.h"
-#include "program/report/explorer_head.h"
+#include "program/report/explorer_cells.h"
 #include "wasm/module.h"
 
 /* Limit of the memory of all heads of a text as the module returns them. */

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
+#include "core/load/synthetic.h"
 #include "output/scope.h"
 
 #include <stdio.h>
@@ -79,7 +80,7 @@ deberta_status reference_create(reference_model **model, const model_config *con
     m->config = *config;
     m->config.label_names = NULL;
     m->config.architecture = NULL;
-    m->config.notes = (notes){0};
+    m->config.notes = (kept_notes){0};
     m->classifies_tokens = config->architecture && strstr(config->architecture, "TokenClassification");
     m->source = source;
     m->distances = distances != DEBERTA_REFERENCE_AUTO ? distances : config->reference;
@@ -131,7 +132,7 @@ deberta_status reference_open(reference_model **model, const char *path, deberta
                               deberta_error *err)
 {
     *model = NULL;
-    return made_up_names(path) ? open_made_up(model, path, distances, err) : open_folder(model, path, distances, err);
+    return synthetic_names(path) ? open_made_up(model, path, distances, err) : open_folder(model, path, distances, err);
 }
 
 void reference_free(reference_model **model)

@@ -40,8 +40,6 @@ static deberta_status made_up_read(void *context, const char *name, size_t first
     return DEBERTA_OK;
 }
 
-bool made_up_names(const char *path) { return synthetic_names(path); }
-
 deberta_status made_up_open(struct made_up **made_up, model_config *config, reference_source *source, const char *path,
                             deberta_error *err)
 {

@@ -43,7 +43,6 @@ deberta_status layer_weights_read(const reference_model *model, size_t layer, la
 
 /* A made-up model ("synthetic:..."): its configuration, and its weights as a source. Close after the model. */
 struct made_up;
-bool made_up_names(const char *path);
 deberta_status made_up_open(struct made_up **made_up, model_config *config, reference_source *source, const char *path,
                             deberta_error *err);
 void made_up_close(struct made_up **made_up);

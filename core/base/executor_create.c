@@ -1,13 +1,61 @@
-/* Creates an executor of the kind that this build prefers, with the requested number of threads.
+/* Creates an executor of the kind that this build prefers, with the requested number of threads: the thread pool, or
+ * OpenMP's team, which is implemented here.
  *
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#if THREADS_OPENMP
+#include <omp.h>
+#endif
 
 #include "core/base/parallel.h"
 #include "core/base/thread_pool.h"
+
 #if THREADS_OPENMP
+
+/* OpenMP's threads run the loops in programs that already use them (meson option -Dthreads=openmp).
+ *
+ * The environment of the whole process determines how long its threads spin between two loops, and where they run
+ * (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME, OMP_PROC_BIND): docs/benchmarking.md states the cost. A thread that
+ * has run loops before a fork() hangs in its next one in the child, with GCC's library; a new thread does not. */
+static void openmp_team_run(executor *self, size_t tasks, parallel_body body, void *context)
+{
+    if (self->threads == 1 || tasks <= 1) {
+        for (size_t task = 0; task < tasks; task++) body(context, task, 0);
+        return;
+    }
+#pragma omp parallel for schedule(dynamic, 1) num_threads((int)self->threads)
+    for (size_t task = 0; task < tasks; task++) body(context, task, (size_t)omp_get_thread_num());
+}
+
+static void free_team(executor *self)
+{
+    executor_finish(self);
+    free(self);
+}
+
+/* Creates a team; threads >= 1 counts the caller. OpenMP starts the threads at the first loop. pin is refused
+ * (DEBERTA_E_UNSUPPORTED) for more than one thread, because the rest of the process uses the same threads. */
+static deberta_status openmp_team_create(executor **team, size_t threads, bool pin, deberta_error *err)
+{
+    static const executor_kind kind = {.run = openmp_team_run, .free = free_team};
+    *team = NULL;
+    if (threads == 0 || threads > INT_MAX) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a team of %zu threads", threads);
+    if (pin && threads > 1)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                     "threads cannot be pinned: this build runs its loops on OpenMP, which OMP_PROC_BIND binds");
+    executor *made = malloc(sizeof *made);
+    if (!made) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a team of %zu threads", threads);
+    const deberta_status status = executor_init(made, &kind, threads, err);
+    if (status == DEBERTA_OK)
+        *team = made;
+    else
+        free(made);
+    return status;
+}
+
 #endif
 
 /* OpenMP allows a list, one number for each level of nesting: the first is that of our loops. Blanks may stand around

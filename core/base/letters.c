@@ -1,5 +1,4 @@
 /* Looks up characters in the tables of letters. SPDX-License-Identifier: MIT */
-#include "core/base/letters.h"
 
 #include <string.h>
 

@@ -1,9 +1,10 @@
-/* Small numeric functions: sizes, hashes, random draws, sorting, and locale-independent numbers in files.
+/* Small numeric functions: sizes, hashes, random draws, sorting, quantiles, and locale-independent numbers in files.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <locale.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static inline size_t random_below(uint64_t *state, size_t count)
 /* Draws from [0, 1). */
 static inline double random_fraction(uint64_t *state) { return (double)(random_next(state) >> 11) * 0x1p-53; }
 
-/* Sorting of numbers. */
+/* Sorting of numbers, and quantiles. */
 
 static inline int compare_doubles(const void *left, const void *right)
 {
@@ -63,6 +64,18 @@ static inline int compare_doubles(const void *left, const void *right)
 }
 
 static inline void sort_doubles(double *values, size_t count) { qsort(values, count, sizeof *values, compare_doubles); }
+
+/* Returns the q-quantile (0 ... 1) with linear interpolation between neighbours of the sorted sample; NaN of nothing.
+ * Sorts the values. */
+static inline double quantile(double *values, size_t count, double q)
+{
+    if (count == 0) return NAN;
+    sort_doubles(values, count);
+    const double place = q * (double)(count - 1);
+    const size_t below = (size_t)place;
+    return below + 1 < count ? values[below] + (place - (double)below) * (values[below + 1] - values[below])
+                             : values[below];
+}
 
 /* Numbers in files have a decimal point, whatever the host program's locale: between begin and end, printf and strtod
  * use the locale "C", in this thread alone. */

@@ -1,7 +1,7 @@
 /* Declares parallel loops and the executors that run them.
  *
- * An executor hands out the tasks of short, frequent loops. The engine knows only these declarations; their
- * implementations are the thread pool (thread_pool.h) or OpenMP (thread_pool.h); executor_create decides which one.
+ * An executor hands out the tasks of short, frequent loops. The engine knows only these declarations; executors are the
+ * thread pool (thread_pool.c) or OpenMP's team (executor_create.c); executor_create decides which one.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

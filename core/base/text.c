@@ -1,11 +1,13 @@
-/* Implements UTF-8, names of files, and streams.
+/* Implements UTF-8, names of files, streams, and lists of sentences.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/text.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,4 +197,41 @@ deberta_status stream_read_line(FILE *stream, char **line, size_t *capacity, siz
     if (count) (*line)[count] = '\0';
     *length = count;
     return DEBERTA_OK;
+}
+
+/* Notes: sentences for the caller, none twice. */
+
+deberta_status notes_add(kept_notes *list, deberta_error *err, const char *format, ...)
+{
+    va_list arguments;
+    char *sentence = NULL;
+    va_start(arguments, format);
+    const int length = vasprintf(&sentence, format, arguments);
+    va_end(arguments);
+    if (length < 0) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a note");
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->sentences[i], sentence) == 0) {
+            free(sentence);
+            return DEBERTA_OK;
+        }
+    char **larger = grown(list->sentences, &list->capacity, list->count + 1, sizeof *larger);
+    if (!larger) {
+        free(sentence);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a note");
+    }
+    list->sentences = larger;
+    larger[list->count++] = sentence;
+    return DEBERTA_OK;
+}
+
+const char *notes_at(const kept_notes *list, size_t index)
+{
+    return index < list->count ? list->sentences[index] : NULL;
+}
+
+void notes_free(kept_notes *list)
+{
+    for (size_t i = 0; i < list->count; i++) free(list->sentences[i]);
+    free(list->sentences);
+    *list = (kept_notes){0};
 }

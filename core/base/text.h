@@ -1,4 +1,5 @@
-/* Handles bytes of texts and names of files: UTF-8, byte order marks, paths, streams, and detection of binary data.
+/* Handles bytes of texts and names of files: UTF-8, byte order marks, paths, streams, detection of binary data,
+ * letters, and lists of sentences.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/status.h"
+#include "include/deberta.h"
 
 /* UTF-8 is processed one character at a time, with a replacement for broken bytes.
  *
@@ -138,3 +140,31 @@ static inline const char *no_texts_reason(const void *bytes, size_t count)
     for (size_t k = 0; k < count && k < NO_TEXTS_BYTES; k++) zeros += ((const char *)bytes)[k] == 0;
     return zeros >= MANY_ZEROS ? "is no text in UTF-8: it begins with NUL bytes" : NULL;
 }
+
+/* Properties of characters that do not depend on the host's locale (letters.c): lower case, and word ends without white
+ * space. */
+
+/* Maps a character to its lower case in Unicode 14.0, one for one: the first character where it has two (U+0130). */
+uint32_t letter_lower_case(uint32_t character);
+
+/* Whether a word ends between two tokens of a text that no white space separates. Where either side is of a script
+ * without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, ...), each token is a word, except tokens that
+ * begin inside a character or with a mark that belongs to the character before. Letters and digits of other scripts,
+ * and punctuation among them, stay together. Unicode's annex 29 defines it so for such scripts; masks and figures use
+ * the same words. Spans are bytes of the text; `span` is the token after `before`. */
+bool word_ends_between(const char *text, size_t bytes, deberta_span before, deberta_span span);
+
+/* Sentences for the caller about input that the library ignores. The library prints nothing, so it keeps them. */
+
+typedef struct kept_notes {
+    char **sentences;
+    size_t count, capacity;
+} kept_notes;
+
+/* Appends one sentence: the input found, its place, its effect here, and the remedy. A sentence that the list holds
+ * already is not repeated. */
+deberta_status notes_add(kept_notes *list, deberta_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Returns sentence `index`, or NULL after the last. */
+const char *notes_at(const kept_notes *list, size_t index);
+void notes_free(kept_notes *list);

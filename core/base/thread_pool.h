@@ -24,13 +24,3 @@ deberta_status thread_pool_create(executor **pool, size_t threads, bool pin, con
                                   deberta_error *err);
 deberta_status thread_pool_create_waiting(executor **pool, size_t threads, bool pin, const topology_info *machine,
                                           thread_waiting waiting, deberta_error *err);
-
-/* OpenMP's threads run the loops in programs that already use them (meson option -Dthreads=openmp).
- *
- * The environment of the whole process determines how long its threads spin between two loops, and where they run
- * (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME, OMP_PROC_BIND): docs/benchmarking.md states the cost. A thread that
- * has run loops before a fork() hangs in its next one in the child, with GCC's library; a new thread does not. */
-
-/* Creates a team; threads >= 1 counts the caller. OpenMP starts the threads at the first loop. pin is refused
- * (DEBERTA_E_UNSUPPORTED) for more than one thread, because the rest of the process uses the same threads. */
-deberta_status openmp_team_create(executor **team, size_t threads, bool pin, deberta_error *err);

@@ -1,5 +1,5 @@
 /* Computes whole rows of attention for observers and talking heads. SPDX-License-Identifier: MIT */
-#include "core/encode/attention_rows.h"
+#include "core/encode/attention.h"
 
 static size_t rows_of_block(const deberta_session *s) { return minimum(OBSERVED_ROWS, s->query_rows); }
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 
-#include "core/encode/attention_rows.h"
+#include "core/encode/attention.h"
 
 const char *deberta_component_name(deberta_component component)
 {

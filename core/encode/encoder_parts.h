@@ -43,7 +43,7 @@ void attention_run(deberta_session *session, size_t layer, const deberta_observe
 void talking_heads_run(deberta_session *session, size_t layer, size_t first, size_t end,
                        const deberta_observer *observer);
 
-/* Components of attention for observers, not on the fast path (attention_rows.h). */
+/* Components of attention for observers, not on the fast path (attention.h). */
 
 /* Passes the wanted components of a layer to the observer, for the sequences [first, end), whose keys are packed. */
 void components_run(deberta_session *session, size_t layer, size_t first, size_t end, const deberta_observer *observer);

@@ -1,7 +1,7 @@
 /* Computes the attention of v1 with talking heads. SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 
-#include "core/encode/attention_rows.h"
+#include "core/encode/attention.h"
 
 /* to[a] = sum over b of weights[a][b] from[b], head by head; from and to are [A][OBSERVED_ROWS][observed_stride]. */
 static void mix_heads(const deberta_session *s, const float *weights, const float *from, float *to, size_t rows,

@@ -1,5 +1,5 @@
 /* Recognises folders that hold no model by their files. Each row of the table names a kind, the files that mark it, and
- * the remedy.
+ * the remedy. Walks places to find a file in them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/folder_kind.h"
@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,10 @@
 #include <unistd.h>
 
 #include "core/base/memory.h"
+#include "core/base/status.h"
 #include "core/base/text.h"
-#include "core/io/hub_name.h"
 #include "core/io/json_file.h"
+#include "core/io/quote.h"
 
 static const json_limits settings_limits = {
     .bytes = 16 << 20, .depth = 32, .values = 1 << 20, .integers_as_real = true};
@@ -31,6 +33,75 @@ static bool holds(const char *folder, const char *name)
     const bool there = path && lstat(path, &ignored) == 0;
     free(path);
     return there;
+}
+
+/* --------------------------------------------------------------------------------------------------------- no place */
+
+enum { HUB_NAME_BYTES = 81 };
+
+static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+/* Two words, and the first is no folder here, nor what people call the folder of their models. */
+static bool is_hub_name(const char *path)
+{
+    const char *slash = strchr(path, '/');
+    if (!slash || slash == path || *path == '.' || strspn(path, word) != (size_t)(slash - path)) return false;
+    if (!slash[1] || slash[1 + strspn(slash + 1, word)] || strlen(path) >= HUB_NAME_BYTES) return false;
+    char folder[HUB_NAME_BYTES];
+    struct stat about;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    return strcmp(folder, "models") != 0 && stat(folder, &about) != 0;
+}
+
+/* ORGANISATION/NAME of an address "https://host/ORGANISATION/NAME", whatever follows. */
+static bool name_of_address(const char *path, char name[HUB_NAME_BYTES])
+{
+    const char *at = strstr(path, "://");
+    if (!at || (strncmp(path, "http", 4) != 0 && strncmp(path, "hf", 2) != 0)) return false;
+    at += 3;
+    if (*path == 'h' && path[1] == 't') at = strchr(at, '/') ? strchr(at, '/') + 1 : "";
+    const size_t organisation = strspn(at, word);
+    if (!organisation || at[organisation] != '/') return false;
+    const size_t rest = strspn(at + organisation + 1, word);
+    if (!rest || organisation + 1 + rest >= HUB_NAME_BYTES) return false;
+    snprintf(name, HUB_NAME_BYTES, "%.*s", (int)(organisation + 1 + rest), at);
+    return true;
+}
+
+/* The names that people remember without the organisation. */
+static bool name_of_microsoft(const char *path, char name[HUB_NAME_BYTES])
+{
+    static const char *const names[] = {
+        "deberta-base",           "deberta-large",           "deberta-xlarge",    "deberta-base-mnli",
+        "deberta-large-mnli",     "deberta-xlarge-mnli",     "deberta-v2-xlarge", "deberta-v2-xxlarge",
+        "deberta-v2-xlarge-mnli", "deberta-v2-xxlarge-mnli", "deberta-v3-xsmall", "deberta-v3-small",
+        "deberta-v3-base",        "deberta-v3-large",        "mdeberta-v3-base"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(path, names[i]) == 0) {
+            snprintf(name, HUB_NAME_BYTES, "microsoft/%s", path);
+            return true;
+        }
+    return false;
+}
+
+/* Fails with DEBERTA_E_FILE for a path that does not exist, and names the folder in which a relative path was searched.
+ * Common first mistakes are a path in the wrong folder, and the name of a model on a hub. For a path like
+ * ORGANISATION/NAME, like the URL of such a page, or like one of Microsoft's names, the message includes the download
+ * command. */
+static deberta_status hub_name_refuse(const char *path, deberta_error *err)
+{
+    char here[PATH_MAX], name[HUB_NAME_BYTES];
+    if (*path == '/') DEBERTA_FAIL(err, DEBERTA_E_FILE, "%.200s: no such folder; " EXPECTED_PLACE, QUOTE(path));
+    if (!getcwd(here, sizeof here)) snprintf(here, sizeof here, "the current folder");
+    if (is_hub_name(path))
+        snprintf(name, sizeof name, "%.80s", path);
+    else if (!name_of_address(path, name) && !name_of_microsoft(path, name))
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%.200s: no such folder in %.200s; " EXPECTED_PLACE, QUOTE(path), here);
+    DEBERTA_FAIL(err, DEBERTA_E_FILE,
+                 "%.100s: no such folder in %.120s; if a model on the hub has that name: hf download %s '*.json' "
+                 "spm.model merges.txt bpe_encoder.bin 'model*.safetensors' pytorch_model.bin 'pytorch_model-*.bin' "
+                 "--local-dir %s",
+                 QUOTE(path), here, name, strchr(name, '/') + 1);
 }
 
 /* ------------------------------------------------------------------------------------- kinds known by one file */
@@ -242,7 +313,7 @@ deberta_status folder_check_tokenizer(const char *path, deberta_error *err)
 
 /* ------------------------------------------------------------------------------------------- beside a whole model */
 
-deberta_status folder_note_rest(const char *path, notes *list, deberta_error *err)
+deberta_status folder_note_rest(const char *path, kept_notes *list, deberta_error *err)
 {
     static const struct {
         const char *name, *says;
@@ -313,4 +384,46 @@ const char *folder_other_weights(const char *path, char *room, size_t room_bytes
         if (!*room && holds(path, folders[i]))
             snprintf(room, room_bytes, "; what lies in %s/ is not read: save the model with PyTorch", folders[i]);
     return room;
+}
+
+/* -------------------------------------------------------------------------------------------------- files in places */
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool find_regular(const char *path, struct stat *about)
+{
+    return stat(path, about) == 0 && S_ISREG(about->st_mode);
+}
+
+static bool place_holds_file(const char *place, const struct stat *file, int folders)
+{
+    struct stat about;
+    if (stat(place, &about) != 0) return false;
+    if (S_ISREG(about.st_mode)) return is_same(&about, file);
+    DIR *entries = folders > 0 && S_ISDIR(about.st_mode) ? opendir(place) : NULL;
+    const struct dirent *entry;
+    bool found = false;
+    while (entries && !found && (entry = readdir(entries))) {
+        if (entry->d_name[0] == '.' && (!entry->d_name[1] || (entry->d_name[1] == '.' && !entry->d_name[2]))) continue;
+        char *path = path_join(place, entry->d_name);
+        found = path && place_holds_file(path, file, folders - 1);
+        free(path);
+    }
+    if (entries) closedir(entries);
+    return found;
+}
+
+bool place_holds(const char *place, const char *path)
+{
+    struct stat file;
+    return find_regular(path, &file) && place_holds_file(place, &file, 2);
+}
+
+bool descriptor_is_file(int descriptor, const char *path)
+{
+    struct stat file, about;
+    return find_regular(path, &file) && fstat(descriptor, &about) == 0 && is_same(&about, &file);
 }

@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 
-#include "core/base/notes.h"
+#include "core/base/text.h"
+#include "include/deberta.h"
 
 /* Returns DEBERTA_OK for a folder with a config.json, and for an unrecognised one, since opening it reports the
  * problem. DEBERTA_E_FILE where there is no such folder, where it is a file, or where the model lies in a folder
@@ -18,7 +19,7 @@ deberta_status folder_check_model(const char *path, deberta_error *err);
  * first. */
 deberta_status folder_check_tokenizer(const char *path, deberta_error *err);
 /* Adds a note for each file beside a model that other libraries follow and this one does not. */
-deberta_status folder_note_rest(const char *path, notes *list, deberta_error *err);
+deberta_status folder_note_rest(const char *path, kept_notes *list, deberta_error *err);
 /* Names weights of an unsupported kind, for the refusal of a folder without others: "; NAME is ..., what helps", or
  * "". */
 const char *folder_other_weights(const char *path, char *room, size_t room_bytes);
@@ -31,3 +32,6 @@ const char *folder_other_weights(const char *path, char *room, size_t room_bytes
 bool place_holds(const char *place, const char *path);
 /* Whether this open file, such as standard input, is the one that the path names. */
 bool descriptor_is_file(int descriptor, const char *path);
+
+/* Completes the sentence about a path that holds no model. */
+#define EXPECTED_PLACE "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base"

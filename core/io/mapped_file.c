@@ -1,7 +1,8 @@
-/* Maps regular files read-only.
+/* Maps regular files read-only, and reads one piece by piece into SHA-256.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/mapped_file.h"
+#include "core/io/mapping_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/io/mapping_guard.h"
+#include "core/base/cpu.h"
+#include "core/base/numbers.h"
+#include "core/base/sha256.h"
 
 static uint16_t load_u16(const uint8_t *at) { return (uint16_t)(at[0] | at[1] << 8); }
 uint32_t load_u32(const uint8_t *at) { return load_u16(at) | (uint32_t)load_u16(at + 2) << 16; }
@@ -136,4 +139,24 @@ void mapped_file_close(mapped_file *file)
     if (file->bytes) munmap((void *)file->bytes, file->size_bytes);
     file->bytes = NULL;
     file->size_bytes = 0;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- digest */
+
+/* Bytes of a file that are held in memory at once. */
+enum { PIECE_BYTES = 4 << 20 };
+
+deberta_status file_digest(const char *path, char digest[65], deberta_error *err)
+{
+    mapped_file file;
+    sha256 hash;
+    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    sha256_begin(&hash, cpu_features());
+    for (size_t at = 0; at < file.size_bytes; at += PIECE_BYTES) {
+        const size_t count = minimum(PIECE_BYTES, file.size_bytes - at);
+        sha256_add(&hash, file.bytes + at, count);
+        mapped_file_forget(&file, at, count);
+    }
+    sha256_finish(&hash, digest);
+    return mapped_file_end(&file, DEBERTA_OK, err);
 }

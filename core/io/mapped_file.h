@@ -51,3 +51,6 @@ const char *content_guess(const uint8_t *bytes, size_t size_bytes);
 /* Load little-endian integers at any alignment. */
 uint32_t load_u32(const uint8_t *at);
 uint64_t load_u64(const uint8_t *at);
+
+/* Computes the SHA-256 of a file, 64 hex digits as `sha256sum` prints them. */
+deberta_status file_digest(const char *path, char digest[65], deberta_error *err);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/notes.h"
+#include "core/base/text.h"
 #include "core/io/mapped_file.h"
 #include "core/load/packed_file.h"
 #include "core/load/synthetic.h"
@@ -48,7 +48,7 @@ typedef struct model_tasks {
 struct deberta_model {
     model_config config; /* final: the tensors have decided what the file left open */
     char *name;
-    notes notes;            /* settings of the folder that the model does not follow */
+    kept_notes notes;       /* settings of the folder that the model does not follow */
     topology_info machine;  /* the machine on which it was opened; its sessions use it */
     checkpoint *checkpoint; /* NULL for a made-up model */
     synthetic_weights synthetic;
@@ -143,3 +143,12 @@ deberta_status model_intact(const deberta_model *model, deberta_error *err);
  * become a note. After a missing tensor, adapters found in its place become the reason of the error. */
 deberta_status tensor_account_close(tensor_account *account, deberta_model *model, deberta_status opened,
                                     deberta_error *err);
+
+/* The sections of a model's packed file (packed_file.h): their sizes from the model's shapes, and the word tables. */
+
+/* Computes the sizes of the sections of a measured model; bytes are NULL. */
+packed_sections model_sections(const deberta_model *model);
+/* Writes the word tables as integers into memory as large as their section. */
+deberta_status model_store_words(const deberta_model *model, void *memory, deberta_error *err);
+/* Makes the model read words from there from now on. */
+void model_view_words(deberta_model *model, const void *memory);

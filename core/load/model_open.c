@@ -10,7 +10,6 @@
 #include "core/io/quote.h"
 #include "core/load/load_parts.h"
 #include "core/load/model.h"
-#include "core/load/model_sections.h"
 #include "core/load/synthetic.h"
 
 /* v1 is known by its fused projection; a config that says otherwise describes another file (SPEC 9). */

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "core/load/model_sections.h"
+#include "core/load/model.h"
 #include "core/load/packed_file.h"
 #include "core/load/synthetic.h"
 

@@ -13,7 +13,7 @@
 #include "core/base/sha256.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
-#include "core/io/file_digest.h"
+#include "core/io/mapped_file.h"
 
 enum { CONTENTS_OFFSET = 4096, DIGEST_BYTES = 64, BLOCK_BYTES = 256 << 10 };
 

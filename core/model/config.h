@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 #include "core/activation_list.h"
-#include "core/base/notes.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 
 typedef struct model_config {
     int version;  /* 1: v1's parameterisation, 2: v2's and v3's, 0: the config does not say (Microsoft): the tensors
@@ -36,7 +36,7 @@ typedef struct model_config {
     char *architecture;                           /* architectures[0] or NULL; owned */
     deberta_problem problem;                      /* interpretation of a sequence head's outputs */
     deberta_reference reference;                  /* the library that wrote the config, whose rules apply; never AUTO */
-    notes notes;                                  /* keys that are not followed; owned */
+    kept_notes notes;                             /* keys that are not followed; owned */
     int pad_token_id;
     /* For training alone; -1 where the file's value is no probability below 1. */
     double hidden_dropout, attention_dropout, pooler_dropout, classifier_dropout;

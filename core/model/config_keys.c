@@ -195,7 +195,7 @@ static void add_unknown(unknown_keys *unknown, const char *inside, const char *n
     unknown->length += (size_t)length;
 }
 
-static deberta_status note_unknown(const unknown_keys *unknown, const char *where, notes *list, deberta_error *err)
+static deberta_status note_unknown(const unknown_keys *unknown, const char *where, kept_notes *list, deberta_error *err)
 {
     char more[64] = "";
     if (unknown->count == 0) return DEBERTA_OK;
@@ -204,7 +204,7 @@ static deberta_status note_unknown(const unknown_keys *unknown, const char *wher
                      unknown->count == 1 ? "a key is" : "keys are", unknown->text, more);
 }
 
-static deberta_status check_key(const struct known_key *key, const json_t *value, const char *where, notes *list,
+static deberta_status check_key(const struct known_key *key, const json_t *value, const char *where, kept_notes *list,
                                 deberta_error *err)
 {
     if (key->use == FOLLOWED || key->use == HARMLESS || says_nothing(value)) return DEBERTA_OK;
@@ -215,7 +215,7 @@ static deberta_status check_key(const struct known_key *key, const json_t *value
                      key->why);
 }
 
-deberta_status config_keys_check(const json_t *object, const char *where, const char *inside, notes *list,
+deberta_status config_keys_check(const json_t *object, const char *where, const char *inside, kept_notes *list,
                                  deberta_error *err)
 {
     unknown_keys unknown = {{0}, 0, 0, 0};

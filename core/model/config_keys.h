@@ -5,10 +5,10 @@
 
 #include <jansson.h>
 
-#include "core/base/notes.h"
+#include "core/base/text.h"
 
 /* Checks each key of the object. Unsupported keys that would change the answer are refused (DEBERTA_E_UNSUPPORTED) or
  * become a note, as the list says; keys that are on no list become one note together. `where` begins the messages,
  * `inside` the names of keys: "" or "pooling.". */
-deberta_status config_keys_check(const json_t *object, const char *where, const char *inside, notes *list,
+deberta_status config_keys_check(const json_t *object, const char *where, const char *inside, kept_notes *list,
                                  deberta_error *err);

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "core/text/unicode.h"
 
-#include "core/base/letters.h"
 #include "core/base/text.h"
 
 deberta_status lower_case_run(traced_text *out, const char *text, size_t bytes, deberta_error *err)

@@ -151,7 +151,7 @@ static deberta_status settle_specials(deberta_tokenizer *t, tokenizer_config *co
     t->added = config->added;
     config->added = (added_tokens){0};
     t->notes = config->notes;
-    config->notes = (notes){0};
+    config->notes = (kept_notes){0};
     drop_user_defined(t);
     DEBERTA_TRY(check_added(t, folder, err));
     measure_vocabulary(t);

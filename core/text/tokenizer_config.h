@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "core/base/notes.h"
+#include "core/base/text.h"
 #include "core/text/added_tokens.h"
 
 typedef struct special_token {
@@ -27,7 +27,7 @@ typedef struct tokenizer_config {
     bool lower_case, split_by_punctuation, add_prefix_space;
     tokenizer_frame frame;
     json_t *more_specials; /* names of further special tokens, an array of texts; NULL: none */
-    notes notes;
+    kept_notes notes;
 } tokenizer_config;
 
 /* Reads the files. *config is zero-initialised; its existing values (from tokenizer.json) take precedence. The caller

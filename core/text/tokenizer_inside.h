@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/notes.h"
+#include "core/base/text.h"
 #include "core/text/added_tokens.h"
 #include "core/text/byte_bpe.h"
 #include "core/text/metaspace.h"
@@ -17,7 +17,7 @@ struct deberta_tokenizer {
     byte_bpe *bpe;
     const piece_model *model; /* model of pieces or words; NULL for byte-level BPE */
     const char *file_name;
-    notes notes;        /* settings of the folder that the tokenizer does not follow */
+    kept_notes notes;   /* settings of the folder that the tokenizer does not follow */
     added_tokens added; /* tokens that are found in texts by their spelling */
     int32_t specials[DEBERTA_SPECIAL_COUNT];
     size_t vocabulary_size;

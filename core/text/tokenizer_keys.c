@@ -157,7 +157,7 @@ static bool passes(const known_key *key, const json_t *value)
     return key->use != ONE_OF || is_one_of(value, key->about);
 }
 
-deberta_status tokenizer_keys_note(notes *list, const json_t *root, tokenizer_file kind, const char *where,
+deberta_status tokenizer_keys_note(kept_notes *list, const json_t *root, tokenizer_file kind, const char *where,
                                    deberta_error *err)
 {
     const known_key *table = tables[kind].keys;

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "core/base/notes.h"
+#include "core/base/text.h"
 
 typedef enum tokenizer_file {
     TOKENIZER_SETTINGS,
@@ -14,5 +14,5 @@ typedef enum tokenizer_file {
 } tokenizer_file; /* ..._config.json; tokenizer.json; its member `model` */
 
 /* Adds one sentence with all keys of the object that are not followed and could change ids, if there are any. */
-deberta_status tokenizer_keys_note(notes *list, const json_t *root, tokenizer_file kind, const char *where,
+deberta_status tokenizer_keys_note(kept_notes *list, const json_t *root, tokenizer_file kind, const char *where,
                                    deberta_error *err);

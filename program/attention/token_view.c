@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/letters.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "program/frame/input/input_batch.h"

@@ -1,7 +1,7 @@
 /* `deberta bench requests` measures latencies of single texts as a service sees them. SPDX-License-Identifier: MIT */
-#include "analysis/quantile.h"
 #include "bench/machine.h"
 #include "bench/requests.h"
+#include "core/base/numbers.h"
 #include "program/bench/bench_options.h"
 #include "program/frame/progress.h"
 

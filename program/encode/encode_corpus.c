@@ -11,7 +11,7 @@
 #include "bench/build_name.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
-#include "core/io/text_form.h"
+#include "core/io/text_lines.h"
 #include "include/deberta_unstable.h"
 #include "output/json_text.h"
 #include "output/scope.h"

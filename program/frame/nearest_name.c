@@ -1,4 +1,6 @@
-/* Finds the name meant by a mistyped one, and names that other programs have. SPDX-License-Identifier: MIT */
+/* Finds the name meant by a mistyped one, names that other programs have, and where an option has gone.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/options.h"
 
 #include <string.h>
@@ -75,5 +77,15 @@ const char *options_known_elsewhere(const command *command, const char *name, si
         if (strlen(rows[k].theirs) == length && strncmp(rows[k].theirs, name, length) == 0 &&
             options_find(command, rows[k].ours))
             return rows[k].words;
+    return NULL;
+}
+
+const char *options_moved(const command *command, const char *name, size_t length)
+{
+    static const char *const drawn[] = {"configurations", "first", "training"}; /* of verify */
+    for (size_t k = 0; k < sizeof drawn / sizeof *drawn; k++)
+        if (strcmp(command->name, "verify") == 0 && strlen(drawn[k]) == length && strncmp(drawn[k], name, length) == 0)
+            return "drawn cases and faults of training are a program of the tests: `ninja -C build tests/drawn/drawn` "
+                   "builds it, and build/tests/drawn/drawn takes this option";
     return NULL;
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/io/folder_kind.h"
-#include "core/io/hub_name.h"
 
 /* Fills options from --reference, --precision, --threads, --memory-limit. */
 static void fill_model_options(const common_options *options, deberta_model_options *model_options)

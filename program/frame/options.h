@@ -230,6 +230,8 @@ bool option_is_common(const option *row);
 void options_nearest(const char *name, size_t length, const char *candidate, size_t *least, const char **nearest);
 /* Other programs' name of an option that the command has, such as lr: what it is here, "--learning-rate"; or NULL. */
 const char *options_known_elsewhere(const command *command, const char *name, size_t length);
+/* What an option that the command once had is now, as the end of a sentence; NULL: it never had one of this name. */
+const char *options_moved(const command *command, const char *name, size_t length);
 /* The second word of a subcommand's name. */
 const char *command_word(const command *subcommand);
 

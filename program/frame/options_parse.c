@@ -87,6 +87,8 @@ static _Noreturn void refuse_unknown(const common_options *options, const char *
                     command_word(options->command), takers.text);
     const option *absent = common_option_named(options->command, name, length, 0);
     if (absent) refuse_absent(options, absent);
+    const char *moved = options_moved(options->command, name, length);
+    if (moved) usage_wrong(options, "%.*s: %s", (int)(name + length - text), text, moved);
     name_search search = {.command = options->command, .name = name, .length = length, .least = SIZE_MAX};
     options_visit(options->command, consider_group, &search);
     const char *here = search.nearest ? NULL : options_known_elsewhere(options->command, name, length);

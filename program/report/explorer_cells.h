@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "core/base/status.h"
@@ -47,3 +48,9 @@ typedef struct cell_scales {
  * keep their first digits. -128 and 255 are values that are not finite. */
 void cells_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT], uint8_t *bytes,
                 cell_scales *scales);
+
+/* Computes a page's numbers of one head, as JSON: its shares, Shapley values, entropy, habits and the scales of its
+ * cells. matrices as for cells_pack, by which they are then packed into bytes; special: [n], not 0 for tokens that
+ * frame the text. Adds to the object `about`. */
+void explorer_head_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT],
+                        const unsigned char *special, uint8_t *bytes, json_t *about);

@@ -1,5 +1,5 @@
 /* Computes a page's numbers of one head before its cells are packed. SPDX-License-Identifier: MIT */
-#include "program/report/explorer_head.h"
+#include "program/report/explorer_cells.h"
 
 #include <math.h>
 

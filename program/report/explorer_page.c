@@ -1,7 +1,7 @@
 /* Builds the page from its sources and from the JSON of the commands.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/report/explorer_page.h"
+#include "program/report/explorer_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

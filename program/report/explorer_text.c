@@ -1,7 +1,7 @@
 /* Reads the attention of one text from the file that `encode` wrote, and packs it for the page, head by head.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/report/explorer_text.h"
+#include "program/report/explorer_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "output/byte_buffer.h"
 #include "output/json_text.h"
 #include "program/attention/token_view.h"
-#include "program/report/explorer_head.h"
+#include "program/report/explorer_cells.h"
 
 /* The file that the page's numbers come from. */
 typedef struct text_data {

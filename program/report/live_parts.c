@@ -1,5 +1,5 @@
 /* Finds modules and model files, checks them, and puts them into the page. SPDX-License-Identifier: MIT */
-#include "program/report/live_parts.h"
+#include "program/report/explorer_parts.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -10,7 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "core/base/numbers.h"
-#include "core/io/file_digest.h"
+#include "core/io/mapped_file.h"
 #include "output/json_text.h"
 #include "program/commands.h"
 #include "program/frame/open_model.h"

@@ -14,24 +14,15 @@
 #include "program/train/train_audit.h"
 #include "program/verify/verify_output.h"
 
-/* Drawn cases, where their number is not given; with a fault, so many until one shows it. */
-enum { DRAWN_CASES = 10, MUTATED_CASES = 400, MOST_CASES = 1000000 };
-
 typedef struct verify_request {
     reading_options reading;
     size_t tokens;
     const char *against, *mutate;
-    bool training, allow_extra, publish;
-    size_t configurations, first;
+    bool allow_extra, publish;
     const char *audit, *generator; /* the folder of a run; where its generator is */
     size_t segments;
     bool commit;
 } verify_request;
-
-static bool is_drawn(const verify_request *request)
-{
-    return request->training || option_given(&request->reading.common, &request->configurations);
-}
 
 static verify_options options_of(const common_options *options)
 {
@@ -84,85 +75,38 @@ static void check_mutation_output(const common_options *options, const verify_ou
                              "ends in");
 }
 
-/* Finds fault k of the forward pass or of the backward pass; false after the last. */
-static bool fault_at(bool of_training, size_t k, const char **name, const char **description)
+static json_t *describe_mutations(void)
 {
-    *name = of_training ? backward_faults[k].name : mutation_list()[k].name;
-    *description = of_training ? backward_faults[k].description : mutation_list()[k].description;
-    return *name != NULL;
-}
-
-static json_t *describe_mutations(bool of_training)
-{
-    const char *name, *description;
     json_t *list = json_array();
-    for (size_t k = 0; fault_at(of_training, k, &name, &description); k++)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "description", description));
+    for (const mutation *m = mutation_list(); m->name; m++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", m->name, "description", m->description));
     return list;
 }
 
-static void list_mutations(const common_options *options, const verify_output *to, bool of_training)
+static void list_mutations(const common_options *options, const verify_output *to)
 {
-    const char *name, *description;
     text_output output;
     if (to->format == RESULT_JSON) {
-        print_json_to(options, to->paths.text, describe_mutations(of_training));
+        print_json_to(options, to->paths.text, describe_mutations());
         return;
     }
     text_output_open(options, to->paths.text, &output);
-    for (size_t k = 0; fault_at(of_training, k, &name, &description); k++)
-        fprintf(output.file, "%s %s\n", name, description);
+    for (const mutation *m = mutation_list(); m->name; m++) fprintf(output.file, "%s %s\n", m->name, m->description);
     text_output_close(options, &output);
 }
 
-/* Findings of a check with a fault in the engine. */
-typedef struct verdict {
-    size_t checks, failures;
-} verdict;
-
 static void print_verdict(const common_options *options, const verify_output *to, const char *name,
-                          const verdict *found)
+                          const verify_report *found)
 {
     const bool caught = found->failures > 0;
     result *r = result_new("deberta-verify-mutation/1");
     result_set(r, "mutation", json_string(name));
     result_set(r, "caught", json_boolean(caught));
-    result_set(r, "checks", json_integer((json_int_t)found->checks));
+    result_set(r, "checks", json_integer((json_int_t)found->count));
     result_set(r, "failures", json_integer((json_int_t)found->failures));
     result_say(r, "%s: %s (%zu of %zu checks failed)", name, caught ? "caught" : "missed", found->failures,
-               found->checks);
+               found->count);
     finish_result(options, to->paths.text, r, to->format);
-}
-
-static drawing_options drawing_options_of(const verify_request *request, const verify_options *verify)
-{
-    return (drawing_options){.verify = *verify,
-                             .first = request->first,
-                             .count = request->configurations ? request->configurations : DRAWN_CASES,
-                             .training_only = request->training};
-}
-
-static deberta_status try_backward_fault(const verify_request *request, const verify_options *verify,
-                                         const backward_fault *fault, verdict *found, deberta_error *err)
-{
-    drawn_report report = {0};
-    drawing_options drawing = drawing_options_of(request, verify);
-    if (!request->configurations) drawing.count = MUTATED_CASES;
-    drawing.fault = fault;
-    const deberta_status status = verify_drawn(&report, &drawing, err);
-    for (size_t k = 0; k < report.count; k++) found->checks += report.rows[k].cases;
-    found->failures = report.failures;
-    scope_free(&report.memory);
-    return status;
-}
-
-static deberta_status try_mutation(const verify_options *verify, verdict *found, deberta_error *err)
-{
-    verify_report report = {0};
-    const deberta_status status = verify_standard(&report, verify, err);
-    *found = (verdict){report.count, report.failures};
-    scope_free(&report.memory);
-    return status;
 }
 
 /* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
@@ -170,44 +114,21 @@ static int mutate(const verify_request *request, verify_options *verify, const v
 {
     const common_options *options = &request->reading.common;
     const char *name = request->mutate;
+    verify_report report = {0};
+    deberta_error error = {0};
     check_mutation_output(options, to);
     if (strcmp(name, "list") == 0) {
-        list_mutations(options, to, request->training);
+        list_mutations(options, to);
         return EXIT_OK;
     }
-    const backward_fault *fault = request->training ? backward_fault_find(name) : NULL;
-    verify->mutation = request->training ? NULL : mutation_find(name);
-    if (!verify->mutation && !fault)
-        usage_wrong(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
+    verify->mutation = mutation_find(name);
+    if (!verify->mutation) usage_wrong(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
     /* one tier is enough: the fault is in what all of them compute */
     for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
-    verdict found = {0};
-    deberta_error error = {0};
-    must(options,
-         fault ? try_backward_fault(request, verify, fault, &found, &error) : try_mutation(verify, &found, &error),
-         &error);
-    print_verdict(options, to, name, &found);
-    return found.failures ? EXIT_CHECK_FAILED : EXIT_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------------- drawn cases */
-
-/* Only the first is named: the others are in the table, and a case repeats alone. */
-static int run_drawn(const verify_request *request, const verify_options *verify, const verify_output *to)
-{
-    const common_options *options = &request->reading.common;
-    if (request->training && !training_is_built)
-        usage_wrong(options, "--training: this build has no training (it was configured with -Dtraining=disabled)");
-    const drawing_options drawing = drawing_options_of(request, verify);
-    drawn_report report = {0};
-    deberta_error error = {0};
-    must(options, verify_drawn(&report, &drawing, &error), &error);
-    finish_result(options, to->paths.text, drawn_result(&report, &drawing), to->format);
+    must(options, verify_standard(&report, verify, &error), &error);
+    print_verdict(options, to, name, &report);
     scope_free(&report.memory);
-    if (!report.failures) return EXIT_OK;
-    say_note(options, "repeat: deberta verify%s --configurations 1 --seed %zu --first %zu",
-             request->training ? " --training" : "", (size_t)verify->seed, report.first_failed);
-    return EXIT_CHECK_FAILED;
+    return report.failures ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
 static void verify_one(const verify_request *request, const verify_options *verify, verify_report *report)
@@ -247,11 +168,6 @@ static void check_request(const verify_request *request)
     const common_options *options = &request->reading.common;
     const void *const of_a_model[] = {&request->against,       &request->reading.ids, &request->reading.texts,
                                       &request->reading.files, &request->tokens,      &request->publish};
-    if (options->argument_count && is_drawn(request))
-        usage_wrong(options, "--%s makes up its own models: give no MODEL with it",
-                    request->training ? "training" : "configurations");
-    if (option_given(options, &request->first) && !is_drawn(request))
-        usage_wrong(options, "--first is of drawn cases: give --configurations N with it");
     if (options->argument_count && request->mutate)
         usage_wrong(options, "--mutate runs on its own models: give no MODEL with it");
     for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++)
@@ -294,7 +210,6 @@ static int verify_run(const common_options *options)
     output_paths_read(options, &output.paths);
     if (request->audit) return audit_run(request, &output);
     if (request->mutate) return mutate(request, &verify, &output);
-    if (is_drawn(request)) return run_drawn(request, &verify, &output);
     if (request->publish) {
         publish(options, &output);
         return EXIT_OK;
@@ -332,23 +247,16 @@ static const option options[] = {
     {"mutate", 0, "NAME",
      "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",
      TEXT_AT(verify_request, mutate)},
-    {"training", 0, NULL, "of drawn cases, or of faults, those of training alone", FLAG_AT(verify_request, training),
-     .not_with = "text file ids tokens expected ablate precision"},
-    {"configurations", 0, "N", "N drawn models and texts through every feature, against float64 and other ways",
-     SIZE_AT(verify_request, configurations, 1, MOST_CASES),
-     .not_with = "text file ids tokens expected ablate precision"},
-    {"first", 0, "K", "the drawn cases from number K on (default 0): a seed and a number are a case",
-     SIZE_AT(verify_request, first, 0, INT32_MAX), .not_with = "text file ids tokens expected ablate precision"},
     {"publish", 0, NULL,
      "one line of the machine and of digests of what it computes, to be compared with those of other machines",
      FLAG_AT(verify_request, publish),
-     .not_with = "text file ids tokens expected ablate precision mutate training configurations reference seed"},
+     .not_with = "text file ids tokens expected ablate precision mutate reference seed"},
     {"audit", 0, "RUN",
      "execute drawn segments of a training again and compare them with RUN/chain.jsonl (train --chain); MODEL and "
      "--file "
      "say where they are on this machine",
      TEXT_AT(verify_request, audit),
-     .not_with = "text ids tokens expected ablate precision mutate training configurations reference publish"},
+     .not_with = "text ids tokens expected ablate precision mutate reference publish"},
     {"segments", 0, "K", "segments that are executed, between kept checkpoints (default 1)",
      SIZE_AT(verify_request, segments, 1, INT32_MAX), .needs = "audit"},
     {"generator", 0, "MODEL", "where the generator of a pair is on this machine", TEXT_AT(verify_request, generator),
@@ -371,8 +279,6 @@ const command command_verify = {
         "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
         "  deberta verify models/demo --text 'Call me Ishmael.' --format latex -o errors.pdf   # a chart by layer\n"
         "  deberta verify --mutate p2c_ji\n"
-        "  deberta verify --configurations 20\n"
-        "  deberta verify --training --configurations 1 --seed 7 --first 12   # the gradients of one case\n"
         "  deberta verify --audit trained --segments 3   # of a run with train --chain --keep-every N\n"
         "  deberta verify models/demo --publish   # compare with tests/golden/published.tsv",
     .run = verify_run,

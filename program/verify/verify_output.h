@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "check/drawn_run.h"
+#include "check/verify.h"
 #include "output/result.h"
 #include "program/frame/options.h"
 
@@ -16,9 +16,6 @@ result *verify_result(const verify_report *report, const verify_options *verify)
 struct figure_style;
 deberta_status verify_figure_draw(const void *report, const struct figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err);
-
-/* {"schema": "deberta-verify-drawn/1", "seed", "first", "cases", "failures", "failed_cases", "features": [...]}. */
-result *drawn_result(const drawn_report *report, const drawing_options *options);
 
 /* The file holds input_ids [B,N], perhaps attention_mask, token_type_ids, position_ids, and some of hidden_states.*,
  * attn.*, logits.* as `encode` writes them. Only real rows are compared. What cannot be compared is refused, but for

@@ -140,9 +140,6 @@ def test_refused(bench):
         result = bench.run("receptive-field", TINY, *words, "--precision", "int8")
         check(result.code == 2, result.describe())
         contains(result.err, "--precision would change nothing here")
-    result = bench.run("verify", "--training", "--precision", "int8")
-    check(result.code == 2, result.describe())
-    contains(result.err, "--training", "--precision")
     for words in (["encode", TINY, "--ids", "1", "-o", "z.safetensors"], ["bench", TINY, "-n", "4"], ["info", TINY]):
         result = bench.run(*words, "--precision", "bf16")
         check(result.code == 2, result.describe())

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/backward_faults.h"
 #include "core/base/numbers.h"
 #include "core/dispatch.h"
+#include "tests/drawn/backward_faults.h"
 #include "tests/golden_train/train_case.h"
 #include "tests/golden_train/train_trajectory.h"
 

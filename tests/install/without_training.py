@@ -15,10 +15,9 @@ DEMO = os.path.join(ROOT, "models", "demo")
 SENTENCE = "no training (it was configured with -Dtraining=disabled)"
 REFUSED = [["train", "mlm", DEMO, "--file", "text.txt", "--steps", "2", "--out", "new"], ["train", "rtd", DEMO, "--file", "text.txt", "--steps", "2", "--out", "new"],
            ["finetune", "sequence", DEMO, "--examples", "rows.tsv", "--new-head", "--steps", "2", "--out", "new"],
-           ["train", "tokenizer", "--file", "text.txt", "--vocabulary", "20", "--out", "new"], ["bench", "train", DEMO, "--reps", "1"],
-           ["verify", "--training", "--configurations", "1"]]
+           ["train", "tokenizer", "--file", "text.txt", "--vocabulary", "20", "--out", "new"], ["bench", "train", DEMO, "--reps", "1"]]
 WORKS = [["info", DEMO], ["fill-mask", DEMO, "--text", "a new [MASK] opened"], ["encode", DEMO, "--text", "a new store", "--out", "states.npy"], ["bench", DEMO, "-n", "4", "--reps", "1", "--no-peak"],
-         ["verify", "--configurations", "2"], ["train", "mlm", "--help"], ["eval", "--help"]]
+         ["verify", DEMO, "-n", "8"], ["train", "mlm", "--help"], ["eval", "--help"]]
 
 
 def run(program, words, folder):

@@ -335,7 +335,7 @@ TEST(test_long_cells_are_whole)
     size_t length = 0;
     memset(word, 'x', sizeof word - 1);
     word[sizeof word - 1] = 0;
-    FREED_BY(text_table_free) text_table table = text_table_make(1);
+    FREED_BY(text_table_free) text_table table = {.columns = 1};
     text_table_add(&table, "%s", word);
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);

@@ -5,7 +5,6 @@
 
 #include <locale.h>
 
-#include "core/base/letters.h"
 #include "core/base/text.h"
 #include "core/text/unicode.h"
 

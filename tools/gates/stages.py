@@ -372,8 +372,8 @@ def long_runs(stage, _full):
 
 def drawn_cases(stage, _full):
     """Other models, texts and ways of training every day."""
-    native_build(stage, "deberta")
-    stage.program(f"drawn cases, seed {day()}", ["build/deberta", "verify", "--configurations", "2000", "--seed", str(day())], of_tiers=False)
+    native_build(stage, "tests/drawn/drawn")
+    stage.program(f"drawn cases, seed {day()}", ["build/tests/drawn/drawn", "--configurations", "2000", "--seed", str(day())], of_tiers=False)
 
 
 def wheels(stage, _full):

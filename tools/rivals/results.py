@@ -16,7 +16,7 @@ DRAWS = 10000
 
 
 def percentile(ordered, share):
-    """The same rule as the program's analysis/quantile.h: between neighbours in proportion."""
+    """The same rule as the program's core/base/numbers.h: between neighbours in proportion."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
-#include "core/base/letters.h"
 #include "core/base/memory.h"
 #include "core/base/numbers.h"
 #include "core/base/sha256.h"
+#include "core/base/text.h"
 
 /* A file while it is read. */
 typedef struct corpus_reader {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/io/file_digest.h"
+#include "core/io/mapped_file.h"
 #include "core/io/quote.h"
 
 enum { PATH_BYTES = 4096 };

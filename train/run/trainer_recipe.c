@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "core/io/checkpoint.h"
-#include "core/io/file_digest.h"
 #include "core/io/json_file.h"
+#include "core/io/mapped_file.h"
 #include "train/run/trainer_options.h"
 
 static json_t *count(size_t value) { return json_integer((json_int_t)value); }

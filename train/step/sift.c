@@ -1,5 +1,5 @@
 /* Runs the passes of a step of SiFT, and changes the embeddings as each requires. SPDX-License-Identifier: MIT */
-#include "train/step/sift.h"
+#include "train/step/step.h"
 
 #include <math.h>
 #include <stdlib.h>

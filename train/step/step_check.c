@@ -1,9 +1,7 @@
 /* Checks every id, label and place of a batch, and names the first wrong one.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/step/step_check.h"
-
-#include "train/step/step_counts.h"
+#include "train/step/step.h"
 
 typedef struct batch_check {
     const deberta_model *model;

@@ -8,8 +8,7 @@
 
 #include "core/base/numbers.h"
 #include "train/state/learner.h"
-#include "train/step/sift.h"
-#include "train/step/step_check.h"
+#include "train/step/step.h"
 
 static deberta_status run_batch(const training *t, size_t number, const step_batch *batch, step_result *result,
                                 deberta_error *err)

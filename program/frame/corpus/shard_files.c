@@ -10,8 +10,8 @@
 #include "core/base/cpu.h"
 #include "core/base/sha256.h"
 #include "core/base/text.h"
-#include "core/io/file_digest.h"
 #include "core/io/json_file.h"
+#include "core/io/mapped_file.h"
 #include "output/scope.h"
 
 static const json_limits manifest_limits = {.bytes = 1 << 30, .depth = 16, .values = 1 << 27};

@@ -11,7 +11,7 @@
 
 #include "core/base/numbers.h"
 #include "core/base/text.h"
-#include "core/io/text_form.h"
+#include "core/io/text_lines.h"
 #include "output/scope.h"
 
 static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }

@@ -2,7 +2,7 @@
  * messages.
  *
  * A file holds one text a line ("\n" or "\r\n"; a last line without a line break counts; NUL is a character like
- * others), or one JSON object a line: core/io/text_form.h decides by its name and its first line, or --jsonl. A line
+ * others), or one JSON object a line: core/io/text_lines.h decides by its name and its first line, or --jsonl. A line
  * that is no such object is a record with a problem, not the end. Keys of objects are judged by core/io/record_keys.h.
  *
  * SPDX-License-Identifier: MIT */

@@ -1,6 +1,6 @@
-/* Declares deliberate faults of training, to prove that a check of gradients notices them: `verify --training --mutate`
- * lists them, and the golden tests of training use the same list. A fault of memory gives two arrays the same place; it
- * touches no byte beyond an array.
+/* Declares deliberate faults of training, to prove that a check of gradients notices them: `drawn --mutate` and the
+ * golden tests of training plant them. A fault of memory gives two arrays the same place; it touches no byte beyond an
+ * array.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

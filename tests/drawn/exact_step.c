@@ -1,6 +1,6 @@
 /* Steps in float64, with and without SiFT (docs/training.md): the clean pass, the ascent by central differences, the
  * moved pass. SPDX-License-Identifier: MIT */
-#include "check/exact_loss.h"
+#include "tests/drawn/exact_loss.h"
 
 #include <math.h>
 #include <stdlib.h>

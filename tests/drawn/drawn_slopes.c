@@ -1,15 +1,15 @@
 /* Moves a tensor along its direction through a source of weights; central differences of the loss give the slope.
  *
  * SPDX-License-Identifier: MIT */
-#include "check/drawn_slopes.h"
+#include "tests/drawn/drawn_slopes.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/exact_loss.h"
 #include "core/base/numbers.h"
 #include "output/scope.h"
+#include "tests/drawn/exact_loss.h"
 
 /* Steps of a difference: the loss's curvature and rounding in float64 leave some 1e-8 of the slope. */
 static const double step_size = 1e-5, nearer_step = 1e-7;

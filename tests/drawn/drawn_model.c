@@ -1,7 +1,7 @@
 /* Draws weights for every tensor that the configuration asks for; saves a model as a folder.
  *
  * SPDX-License-Identifier: MIT */
-#include "check/drawn_model.h"
+#include "tests/drawn/drawn_model.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -4,10 +4,10 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "check/drawn_model.h"
-#include "check/exact_loss.h"
 #include "include/deberta_training.h"
 #include "output/scope.h"
+#include "tests/drawn/drawn_model.h"
+#include "tests/drawn/exact_loss.h"
 
 typedef struct drawn_task {
     const char *name;

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/drawn_run.h"
-#include "check/drawn_slopes.h"
 #include "core/base/numbers.h"
 #include "core/io/mapped_file.h"
 #include "output/scope.h"
+#include "tests/drawn/drawn_run.h"
+#include "tests/drawn/drawn_slopes.h"
 
 /* A slope is wrong by so much of its tensor's norm, in eps, or of this share of all tensors' norm. Over choices it is a
  * sum that may cancel, and wrong by so much of its terms: a bias that all choices share learns nothing, but p_i - y_i

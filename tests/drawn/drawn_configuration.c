@@ -1,5 +1,5 @@
 /* Writes a config.json from drawn sizes, in the spelling of a drawn dialect. SPDX-License-Identifier: MIT */
-#include "check/drawn_configuration.h"
+#include "tests/drawn/drawn_configuration.h"
 
 #include <stdio.h>
 #include <stdlib.h>

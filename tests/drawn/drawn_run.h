@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "check/backward_faults.h"
-#include "check/drawn_case.h"
 #include "check/verify.h"
+#include "tests/drawn/backward_faults.h"
+#include "tests/drawn/drawn_case.h"
 
 typedef struct drawn_row {
     char feature[64];    /* "gradients of mlm", "training: recompute" */
@@ -58,4 +58,4 @@ typedef struct drawn_feature {
 extern const drawn_feature drawn_training_features[], drawn_inference_features[]; /* up to one that runs nothing */
 
 /* Drawn cases through every feature that has a second way to its result: float64, or another way to the same bits. */
-deberta_status verify_drawn(drawn_report *report, const drawing_options *options, deberta_error *err);
+deberta_status drawn_run_cases(drawn_report *report, const drawing_options *options, deberta_error *err);

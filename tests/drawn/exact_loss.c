@@ -1,7 +1,7 @@
 /* Computes logits by the reference model, one sequence at a time, and losses and their means in float64.
  *
  * SPDX-License-Identifier: MIT */
-#include "check/exact_loss.h"
+#include "tests/drawn/exact_loss.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "check/drawn_run.h"
 #include "core/base/status.h"
 #include "output/scope.h"
+#include "tests/drawn/drawn_run.h"
 
 /* ------------------------------------------------------------------------------------------------------------- texts */
 

@@ -3,11 +3,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "check/drawn_case.h"
 #include "core/base/numbers.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/io/export.h"
+#include "tests/drawn/drawn_case.h"
 
 /* Tensors of a batch, each of int64 but for two. */
 enum { MOST_TENSORS = 9 };

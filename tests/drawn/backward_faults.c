@@ -1,7 +1,7 @@
 /* Defines deliberate faults of training; most replace an entry of the learner's kernel table.
  *
  * SPDX-License-Identifier: MIT */
-#include "check/backward_faults.h"
+#include "tests/drawn/backward_faults.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Draws task, models, texts and labels of a case one after the other from its number.
  *
  * SPDX-License-Identifier: MIT */
-#include "check/drawn_case.h"
+#include "tests/drawn/drawn_case.h"
 
 #include <string.h>
 

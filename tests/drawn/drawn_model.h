@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "check/drawn_configuration.h"
+#include "tests/drawn/drawn_configuration.h"
 
 typedef struct drawn_tensor {
     char name[112];

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "check/drawn_case.h"
+#include "tests/drawn/drawn_case.h"
 #include "train/run/trainer.h"
 
 typedef struct drawn_slope {
