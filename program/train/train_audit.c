@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/numbers.h"
-#include "core/io/file_digest.h"
+#include "core/io/mapped_file.h"
 #include "core/io/json_file.h"
 #include "output/json_text.h"
 #include "program/frame/audit.h"

@@ -6,7 +6,7 @@
 
 #include "bench/build_name.h"
 #include "core/io/atomic_file.h"
-#include "core/io/file_digest.h"
+#include "core/io/mapped_file.h"
 #include "output/json_text.h"
 #include "program/frame/option_scan.h"
 #include "program/train/train_audit.h"

@@ -15,8 +15,7 @@ from cases_text_forms import COMMANDS, SEED, Plain, give, models
 from helpers import DEMO, GOLDEN, Tensor, check_message, contains, has_figures, read_tensors, write_tensors
 
 TEXTS = b"a new store\nthe old sea\n" * 40
-LOOK_ALIKES = ["mask", "sentence2", "hypothesis", "text_b", "passage"]
-QUICK = bool(os.environ.get("DEBERTA_TEST_QUICK"))
+OF_A_PAIR = ["sentence2", "hypothesis", "text_b", "passage"]
 
 
 def containers(bench):
@@ -52,7 +51,7 @@ def test_look_alike_keys_of_every_command(bench):
     for name, (kind, _model, words, _found, _times) in COMMANDS.items():
         if words[0] == "attention" and not has_figures(bench) or words[0] in ("report", "verify"):
             continue
-        for key in draw.sample(LOOK_ALIKES, 1 if QUICK else 2):
+        for key in ("mask", draw.choice(OF_A_PAIR)):
             rows = kind(draw)
             rows[draw.randrange(len(rows))][key] = "the old sea"
             said, _found = give(bench, folder, name, Plain(kind, rows, True))
@@ -62,7 +61,7 @@ def test_look_alike_keys_of_every_command(bench):
             if not fine:
                 wrong.append(f"seed {SEED} (DEBERTA_TEST_DAY), {name}, {key}: {said.describe()}")
     assert not wrong, f"{len(wrong)}; the first:\n" + "\n\n".join(wrong[:4])
-    assert refused >= len(COMMANDS) - 3, refused
+    assert refused >= len(COMMANDS) - 3, refused  # a mask everywhere
 
 
 def test_batch_with_a_tensor_named_mask(bench):

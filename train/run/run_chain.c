@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/io/atomic_file.h"
-#include "core/io/file_digest.h"
+#include "core/io/mapped_file.h"
 #include "core/io/quote.h"
 #include "train/run/state_digest.h"
 
