@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "core/base/numbers.h"
-#include "core/io/mapped_file.h"
 #include "core/io/json_file.h"
+#include "core/io/mapped_file.h"
 #include "output/json_text.h"
 #include "program/frame/audit.h"
 #include "program/frame/progress.h"
