@@ -13,9 +13,9 @@
     static void name(void **test_state);                                                                               \
     static int after_##name(void **test_state)                                                                         \
     {                                                                                                                  \
-        const CMFixtureFunction teardown = after;                                                                      \
+        const CMFixtureFunction whole_after = after;                                                                   \
         tell_rows();                                                                                                   \
-        return teardown ? teardown(test_state) : 0;                                                                    \
+        return whole_after ? whole_after(test_state) : 0;                                                              \
     }                                                                                                                  \
     __attribute__((constructor)) static void register_##name(void)                                                     \
     {                                                                                                                  \

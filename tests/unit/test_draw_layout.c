@@ -81,6 +81,7 @@ static draw_ruler rulers[2];
 
 static int make_rulers(void **state)
 {
+    (void)state;
     rulers[0] = draw_trace_ruler();
     draw_cairo_ruler_create(&rulers[1], "Noto Sans, DejaVu Sans, sans-serif");
     return 0;
@@ -88,6 +89,7 @@ static int make_rulers(void **state)
 
 static int free_rulers(void **state)
 {
+    (void)state;
     draw_cairo_ruler_free(&rulers[1]);
     return 0;
 }
