@@ -255,8 +255,7 @@ static const option options[] = {
      "execute drawn segments of a training again and compare them with RUN/chain.jsonl (train --chain); MODEL and "
      "--file "
      "say where they are on this machine",
-     TEXT_AT(verify_request, audit),
-     .not_with = "text ids tokens expected ablate precision mutate reference publish"},
+     TEXT_AT(verify_request, audit), .not_with = "text ids tokens expected ablate precision mutate reference publish"},
     {"segments", 0, "K", "segments that are executed, between kept checkpoints (default 1)",
      SIZE_AT(verify_request, segments, 1, INT32_MAX), .needs = "audit"},
     {"generator", 0, "MODEL", "where the generator of a pair is on this machine", TEXT_AT(verify_request, generator),
