@@ -272,15 +272,18 @@ DEBERTA_STATIC_API void deberta_chain_free(deberta_chain **chain);
 DEBERTA_STATIC_API const deberta_chain_info *deberta_chain_describe(const deberta_chain *chain);
 DEBERTA_STATIC_API const deberta_chain_record *deberta_chain_record_at(const deberta_chain *chain, size_t index);
 
+/* Receives a record of an audit. A result other than 0 stops the audit. */
+typedef int deberta_chain_listener(void *context, const deberta_chain_record *record);
+
 /* Compares the state of a trainer that was opened with `audit` with the records of its step, then executes steps until
  * the step `until` and compares all records on the way. It stops at the first state that differs: *differs is that
  * record, and `found` what was computed; NULL: all states are equal. on_record: NULL, or called after each record that
- * is compared, and for records of weights, which the caller compares with what deberta_trainer_save writes; a result
- * other than 0 stops the audit. */
-DEBERTA_STATIC_API deberta_status
-deberta_trainer_audit(deberta_trainer *trainer, const deberta_chain *chain, size_t until,
-                      int (*on_record)(void *context, const deberta_chain_record *record), void *context,
-                      const deberta_chain_record **differs, char found[65], deberta_error *err);
+ * is compared, and for records of weights, which the caller compares with what deberta_trainer_save
+ * writes. */
+DEBERTA_STATIC_API deberta_status deberta_trainer_audit(deberta_trainer *trainer, const deberta_chain *chain,
+                                                        size_t until, deberta_chain_listener *on_record, void *context,
+                                                        const deberta_chain_record **differs, char found[65],
+                                                        deberta_error *err);
 
 typedef struct deberta_tokenizer_training {
     size_t struct_size;

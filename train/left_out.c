@@ -56,7 +56,7 @@ deberta_status deberta_trainer_save(const deberta_trainer *trainer, const char *
 }
 
 deberta_status deberta_trainer_audit(deberta_trainer *trainer, const deberta_chain *chain, size_t until,
-                                     int (*on_record)(void *context, const deberta_chain_record *record), void *context,
+                                     deberta_chain_listener *on_record, void *context,
                                      const deberta_chain_record **differs, char found[65], deberta_error *err)
 {
     (void)trainer, (void)chain, (void)until, (void)on_record, (void)context, (void)differs, (void)found;

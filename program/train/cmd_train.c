@@ -19,6 +19,7 @@
 #include "program/frame/unfinished.h"
 #include "program/train/finetune_data.h"
 #include "program/train/train_audit.h"
+#include "program/train/train_command.h"
 #include "program/train/train_log.h"
 
 /* ------------------------------------------------------------------------------------------------- the end of a run */

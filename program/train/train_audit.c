@@ -12,6 +12,7 @@
 #include "program/frame/audit.h"
 #include "program/frame/progress.h"
 #include "program/frame/unfinished.h"
+#include "program/train/train_command.h"
 #include "program/train/train_options.h"
 
 static const json_limits command_limits = {.bytes = 64 << 20, .depth = 8, .values = 1 << 20};

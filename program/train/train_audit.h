@@ -8,8 +8,6 @@
 #include "output/result.h"
 #include "program/frame/options.h"
 
-#define COMMAND_FILE "command.json"
-
 typedef struct train_audit_request {
     const common_options *common;
     const char *run;               /* the folder */
@@ -36,10 +34,3 @@ typedef struct train_segment {
 
 /* Executes it with a trainer that was opened for its beginning. */
 deberta_status train_segment_execute(train_segment *segment, deberta_trainer *trainer, deberta_error *err);
-
-/* Writes RUN/command.json, if the run has a chain and it is not there: what an audit rebuilds the command from. */
-void train_command_write(const common_options *options);
-/* Whether an option is recorded: one that says what is computed, not where or how. */
-bool train_command_records(const option *row);
-/* Whether an option names a file of training data. */
-bool train_command_reads(const option *row);

@@ -9,7 +9,7 @@
 #include "core/io/mapped_file.h"
 #include "output/json_text.h"
 #include "program/frame/option_scan.h"
-#include "program/train/train_audit.h"
+#include "program/train/train_command.h"
 
 bool train_command_records(const option *row)
 {

@@ -16,8 +16,9 @@
 
 enum { PATH_BYTES = 4096, MOST_BYTES = 1 << 30 };
 
-const char *const chain_weights[] = {"",  "generator", "discriminator", "best", "best/generator", "best/discriminator",
-                                     NULL};
+/* Folders of a run whose model.safetensors a record may name; "" is the run's own. */
+static const char *const chain_weights[] = {
+    "", "generator", "discriminator", "best", "best/generator", "best/discriminator", NULL};
 
 static const json_limits line_limits = {.bytes = CHAIN_LINE_BYTES, .depth = 2, .values = 16};
 

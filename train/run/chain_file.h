@@ -16,9 +16,6 @@ enum { CHAIN_LINE_BYTES = 256, CHAIN_DIGEST_BYTES = 65 };
 
 #define CHAIN_FILE "chain.jsonl"
 
-/* Folders of a run whose model.safetensors a record may name, and NULL; "" is the run's own. */
-extern const char *const chain_weights[];
-
 typedef struct chain_line {
     deberta_chain_record record;
     char digest[CHAIN_DIGEST_BYTES], link[CHAIN_DIGEST_BYTES];

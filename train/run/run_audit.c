@@ -11,7 +11,7 @@
 /* What an audit compares and whom it tells. */
 typedef struct run_audit {
     const deberta_chain *chain;
-    int (*on_record)(void *context, const deberta_chain_record *record);
+    deberta_chain_listener *on_record;
     void *context;
     size_t next; /* the first record of a step that is not passed */
     bool goes_on;
@@ -53,7 +53,7 @@ static deberta_status audit_step(const run_parts *parts, deberta_error *err)
 }
 
 deberta_status deberta_trainer_audit(deberta_trainer *t, const deberta_chain *chain, size_t until,
-                                     int (*on_record)(void *context, const deberta_chain_record *record), void *context,
+                                     deberta_chain_listener *on_record, void *context,
                                      const deberta_chain_record **differs, char found[65], deberta_error *err)
 {
     if (!t || !chain || !differs || !found || !t->options.audit)
