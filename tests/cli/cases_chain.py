@@ -13,8 +13,8 @@ import struct
 import subprocess
 
 from cases_mpi import words_of
-from cases_train import case, digest, tensors, write
-from cases_train_interrupted import bad_run, small_run
+from cases_train import bad_run, case, digest, tensors, write
+from cases_train_interrupted import small_run
 from helpers import check, contains, equal, wait_until
 
 SEED = int(os.environ.get("DEBERTA_TEST_SEED", random.SystemRandom().randrange(1 << 30)))
@@ -178,7 +178,7 @@ def test_killed(bench):
 
 def test_bad_steps(bench):
     """A step that is passed over for a loss that is no number is passed over in an audit, too."""
-    bench.fine(*bad_run(bench), "--bad-steps", "1", "--chain", "--chain-every", "1", "--keep-every", "2", "--out", "run")
+    bench.fine(*bad_run(bench, 3, 5), "--bad-steps", "1", "--chain", "--chain-every", "1", "--keep-every", "2", "--out", "run")
     records = check_chain(bench, "run")
     states = {record["step"]: record["state"] for record in records[1:] if "state" in record}
     check(states[2] != states[3], "the number of steps is part of the state")

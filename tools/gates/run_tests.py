@@ -116,7 +116,7 @@ def chosen_stages(options):
 def run(chosen, full):
     """The stages that ran, and the names of those that could not."""
     began, cores, ran, skipped = time.monotonic(), min(os.cpu_count() or 1, 8), [], []
-    with concurrent.futures.ThreadPoolExecutor(cores) as pool:
+    with concurrent.futures.ThreadPoolExecutor(cores if full else 1) as pool:  # two stages alone follow each other, each on all processors
         jobs = []
 
         def processors():
