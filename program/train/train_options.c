@@ -10,7 +10,7 @@ enum { MOST_LAYERS = 256 };
 
 const train_options train_defaults = {
     .trainer = DEBERTA_TRAINER_DEFAULTS,
-    .chain_every = 100,
+    .chain_every = 500,
 };
 
 void train_options_check(const train_options *o)
