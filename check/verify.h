@@ -99,7 +99,7 @@ double verify_limit_of_a_layer(deberta_precision precision);
 deberta_status verify_invariance(verify_report *report, const verify_options *options, const char *path,
                                  const char *label, const int32_t *ids, size_t tokens, deberta_error *err);
 
-/* Both of sequences; the latter only without a fault. */
+/* Runs verify_model on the sequences, then verify_invariance on each, unless a fault is planted. */
 deberta_status verify_sequences(verify_report *report, const verify_options *options, const char *path,
                                 const char *label, const int32_t *ids, const size_t *starts, size_t sequences,
                                 deberta_error *err);

@@ -31,7 +31,7 @@ void byte_buffer_append(byte_buffer *buffer, const void *data, size_t size_bytes
 
 void byte_buffer_text(byte_buffer *buffer, const char *text) { byte_buffer_append(buffer, text, strlen(text)); }
 
-/* Almost all texts are short: only paths and texts of a user are allocated. */
+/* Formats into an array on the stack first, as nearly all texts fit. Only longer ones need an allocation. */
 void byte_buffer_format(byte_buffer *buffer, const char *format, ...)
 {
     char text[1024], *longer = NULL;

@@ -1,5 +1,5 @@
-/* Computes cells and colours: numbers are double until they are stored as the float that is drawn; a colour is one
- * table look-up.
+/* Prepares, scales and draws the cells of heat maps: numbers are double until they are stored as the float that is
+ * drawn; a colour is one table look-up.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/heatmap.h"

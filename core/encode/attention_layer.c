@@ -1,4 +1,7 @@
-/* Computes a layer's projections and cuts its attention into tasks. SPDX-License-Identifier: MIT */
+/* Computes a layer's projections, and its attention as tasks of one head and block of queries, each of which writes its
+ * columns of the context.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 
 #include "core/encode/attention.h"

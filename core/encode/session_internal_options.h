@@ -24,12 +24,12 @@ typedef struct layer_record {
     float *queries, *context;
     float *keys, *values;           /* in a pass of the decoder, those of the layer */
     float *maximum, *inverse_total; /* [A][tokens]: softmax statistics of every query, */
-    float *exponentials;            /* [A][tokens][exponentials_stride]: and exp(s - maximum); NULL: recomputed */
-    size_t exponentials_stride;     /* longer sequences keep none, nor do sequences of several chunks of keys */
-    float *attention_sum;           /* [rows][normed_stride]: before the norm, */
-    float *normed;                  /* and after it */
-    float *inner;                   /* [rows][inner_stride]: before the activation */
-    float *output_sum;              /* [rows][hidden_stride]: before the norm */
+    float *exponentials; /* [A][tokens][exponentials_stride]: exp(s - maximum) of every query; NULL: recomputed */
+    size_t exponentials_stride; /* longer sequences keep none, nor do sequences of several chunks of keys */
+    float *attention_sum;       /* [rows][normed_stride]: before the norm, */
+    float *normed;              /* and after it */
+    float *inner;               /* [rows][inner_stride]: before the activation */
+    float *output_sum;          /* [rows][hidden_stride]: before the norm */
 } layer_record;
 
 /* Returns the exponentials of query `row`, head by head, of a sequence of n tokens; NULL where they are not kept. */

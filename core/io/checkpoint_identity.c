@@ -55,7 +55,8 @@ static deberta_status add_config(sha256 *hash, const checkpoint *c, deberta_erro
     return status;
 }
 
-/* A table of contents often begins a file or ends it; between them training changes nearly every value. */
+/* Hashes both ends of the file, where a table of contents usually is, and samples in between, where training changes
+ * nearly every value. */
 static void add_samples(sha256 *hash, const mapped_file *file)
 {
     enum { ENDS_BYTES = 4096, SAMPLE_BYTES = 64, SAMPLES = 16 };

@@ -37,7 +37,7 @@ const char *content_guess(const uint8_t *bytes, size_t size_bytes)
     return NULL;
 }
 
-/* Names the kind of an opened path that is no file with content, NULL for one that is. */
+/* Says why an opened path cannot be mapped (a folder, not regular, empty); NULL: it can. */
 static const char *not_a_file(const struct stat *status)
 {
     if (S_ISDIR(status->st_mode)) return "is a folder, expected a file";

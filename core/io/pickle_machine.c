@@ -1,5 +1,5 @@
 /* Implements pools, stack, memo and containers of the machine. Every access is checked, since a pickle may be
- * malformed.
+ * malformed. pickle_read.c runs the opcodes.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/pickle_machine.h"

@@ -44,7 +44,7 @@ struct torch_file {
 
 /* -------------------------------------------------------------------------------------------------------- storages */
 
-/* Keys are any bytes; a shorter one that agrees comes first. */
+/* Keys may hold any bytes. Where one is the beginning of the other, the shorter comes first. */
 static int compare_keys(pickle_value a, pickle_value b)
 {
     size_t shorter = a.length_bytes < b.length_bytes ? a.length_bytes : b.length_bytes;

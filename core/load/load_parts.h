@@ -27,7 +27,7 @@ deberta_status load_position_projections(weight_loader *loader, deberta_model *m
 /* Loads the parts of an encoder by the names of their tensors (SPEC 9). One walk checks, measures or reads
  * (weight_loader.h); load_tasks ends it. */
 
-/* Runs the loader's current pass. The model's configuration is final before. */
+/* Runs the loader's current pass. The model's configuration must be final by then. */
 deberta_status load_encoder(weight_loader *loader, deberta_model *model, position_workspace *workspace,
                             deberta_error *err);
 

@@ -16,7 +16,7 @@
 typedef struct model_config {
     int version;  /* 1: v1's parameterisation, 2: v2's and v3's, 0: the config does not say (Microsoft): the tensors
                      decide */
-    bool of_pair; /* taken from a file with a generator's config, as the discriminator's */
+    bool of_pair; /* the file also has a generator's config; this is the discriminator's */
     size_t vocabulary_size, hidden_size, embedding_size, layers, heads, head_size, intermediate_size;
     size_t max_positions, token_types;
     /* c2p and p2c are false without relative_attention. talking_heads only in v1; share_att_key, norm_relative, buckets

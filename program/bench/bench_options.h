@@ -29,7 +29,7 @@ extern const command command_bench_machine, command_bench_kernel, command_bench_
 void bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, bool repeated,
                       size_list *list);
 void bench_parse_tokens(common_options *options, const char *text, void *size_list);
-/* A single 0 means what it means everywhere: OMP_NUM_THREADS or the physical cores, here an empty list. */
+/* Parses --threads. A single 0 means OMP_NUM_THREADS or the physical cores, as everywhere; it gives an empty list. */
 void bench_parse_threads(common_options *options, const char *text, void *size_list);
 /* "avx2,avx512", "all" or "auto". */
 void bench_parse_isas(common_options *options, const char *text, void *isa_list);

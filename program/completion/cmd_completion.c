@@ -45,7 +45,7 @@ typedef struct option_walk {
     option_visit visit;
 } option_walk;
 
-/* Visits the rows of a group, but for those that an own option of the command hides. */
+/* Visits the rows of a group, except those that an option of the command itself hides. */
 static void walk_group(void *context, const option_group *group)
 {
     const option_walk *walk = context;

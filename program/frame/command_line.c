@@ -1,4 +1,4 @@
-/* Writes the command line in a form that a shell takes again. SPDX-License-Identifier: MIT */
+/* Writes the command line so that it can be pasted into a shell. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 

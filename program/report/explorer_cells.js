@@ -1,4 +1,4 @@
-/* What the page holds, and how its bytes become numbers (explorer_cells.h says what they are). SPDX-License-Identifier: MIT */
+/* Reads what the page holds, makes numbers of its bytes (explorer_cells.h says what they are), and paints cells. SPDX-License-Identifier: MIT */
 const readJson = (name) => {
     const element = document.getElementById(`json-${name}`);
     return element ? JSON.parse(element.textContent) : null;

@@ -1,4 +1,4 @@
-/* Computes dropout from counters, 16 of them at a time. A number of 32 bits sits in an even lane, and nothing reads the
+/* Draws the random numbers of dropout masks from counters (Philox), 16 at a time, and applies the masks. A number of 32 bits sits in an even lane, and nothing reads the
  * odd lane beside it except vi_odd after a product.
  *
  * SPDX-License-Identifier: MIT */

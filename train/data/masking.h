@@ -10,7 +10,7 @@
 typedef struct masking_options {
     deberta_masking kind;
     double probability; /* above 0, below 1: share of the tokens that are labelled */
-    size_t max_ngram;   /* words of a span; above 1 words of up to eight pieces are masked whole */
+    size_t max_ngram;   /* most words in a span; if above 1, words of up to eight pieces are masked whole */
     int32_t mask_id;    /* [MASK] */
     size_t vocabulary;  /* pieces of the tokenizer, from which random ones are drawn */
     bool hides_all;     /* every labelled piece becomes [MASK], for a generator to fill */

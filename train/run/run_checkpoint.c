@@ -325,7 +325,7 @@ static deberta_status run_checkpoint_choose(run_checkpoint *found, const char *f
     return DEBERTA_OK;
 }
 
-/* Reads the state file of a checkpoint. named: the step in its name; 0: none is. */
+/* Reads the state file of a checkpoint. named: the step in its name; 0: the name has none. */
 static deberta_status read_state(run_checkpoint *found, size_t named, json_t **state, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];

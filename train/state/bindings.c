@@ -90,7 +90,7 @@ typedef struct adding {
     size_t cuts; /* tasks of a group */
 } adding;
 
-/* Some rows of a group of one tensor: where they are in it. */
+/* Rows [begin, end) of one group of a part of the matrix: what one task adds. */
 typedef struct lane_range {
     size_t part, group, begin, end;
 } lane_range;

@@ -90,7 +90,7 @@ static void add_norm(new_tensors *n, const char *weight, const char *bias, size_
     new_tensors_add(n, bias, "", 1, (size_t[]){width}, VALUES_ZEROS);
 }
 
-/* Under Microsoft's names, which transformers reads where config.json says that it is no legacy. */
+/* Adds the head's tensors under Microsoft's names, which transformers reads with "legacy": false in config.json. */
 static void add_language_head(new_tensors *n, const new_head *head, const model_config *config)
 {
     static const char positions[] = "embeddings.position_embeddings.weight", bias[] = "lm_predictions.lm_head.bias";
