@@ -278,7 +278,7 @@ typedef int deberta_chain_listener(void *context, const deberta_chain_record *re
 /* Compares the state of a trainer that was opened with `audit` with the records of its step, then executes steps until
  * the step `until` and compares all records on the way. It stops at the first state that differs: *differs is that
  * record, and `found` what was computed; NULL: all states are equal. on_record: NULL, or called after each record that
- * is compared, and for records of weights, which the caller compares with what deberta_trainer_save
+ * is compared, and for records of saved models, which the caller compares with what deberta_trainer_save
  * writes. */
 DEBERTA_STATIC_API deberta_status deberta_trainer_audit(deberta_trainer *trainer, const deberta_chain *chain,
                                                         size_t until, deberta_chain_listener *on_record, void *context,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/numbers.h"
+#include "core/io/checkpoint.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "output/json_text.h"
@@ -34,6 +35,18 @@ static const char *run_path(const train_audit_work *w, const char *name)
 }
 
 /* ----------------------------------------------------------------------------------------------------- the chain alone */
+
+/* Says what holds, at once and in the result. */
+static void say_held(const train_audit_work *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say_held(const train_audit_work *w, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const char *sentence = options_print(w->options, format, arguments);
+    va_end(arguments);
+    result_say(w->r, "%s", sentence);
+}
 
 /* Says what differs: the finding of an audit. */
 static int find_wrong(const train_audit_work *w, const char *sentence)
@@ -83,30 +96,122 @@ static const char *judge_links(const train_audit_work *w)
     return NULL;
 }
 
-/* Weights that lie in the run's folder are those of their last record. */
-static const char *judge_weights(const train_audit_work *w)
+/* The digest of a saved model: of its config.json and its weights. */
+static deberta_status digest_model(const char *folder, char digest[65], deberta_error *err)
 {
-    for (size_t k = 0; k < w->info->count; k++) {
+    checkpoint *files = NULL;
+    DEBERTA_TRY(checkpoint_open(&files, folder, err));
+    const deberta_status status = checkpoint_digest(files, digest, err);
+    checkpoint_close(&files);
+    return status;
+}
+
+static const char *model_name(const train_audit_work *w, const char *of)
+{
+    return *of ? options_text(w->options, "the model in %s", of) : "the model";
+}
+
+/* The last record of the model in this folder of the run, or of the state; NULL: there is none. */
+static const deberta_chain_record *last_record(const train_audit_work *w, const char *of)
+{
+    for (size_t k = w->info->count; k-- > 0;) {
+        const deberta_chain_record *record = deberta_chain_record_at(w->chain, k);
+        if (of ? record->of && strcmp(record->of, of) == 0 : !record->of) return record;
+    }
+    return NULL;
+}
+
+static bool begins_late(const train_audit_work *w)
+{
+    const deberta_chain_record *first = deberta_chain_record_at(w->chain, 0);
+    return first && first->step > 0;
+}
+
+/* Models that lie in the run's folder are those of their last records; each has one. */
+static const char *judge_models(const train_audit_work *w)
+{
+    static const char *const folders[] = {"",     "generator",      "discriminator",
+                                          "best", "best/generator", "best/discriminator"};
+    for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
         char digest[65];
         deberta_error missing;
-        const deberta_chain_record *record = deberta_chain_record_at(w->chain, k);
-        bool is_last = record->of != NULL;
-        for (size_t later = k + 1; is_last && later < w->info->count; later++) {
-            const deberta_chain_record *other = deberta_chain_record_at(w->chain, later);
-            is_last = !other->of || strcmp(other->of, record->of) != 0;
-        }
-        if (!is_last) continue;
-        const char *name = options_text(w->options, "%s%smodel.safetensors", record->of, *record->of ? "/" : "");
-        if (file_digest(run_path(w, name), digest, &missing) != DEBERTA_OK) {
+        const char *name = model_name(w, folders[k]);
+        const deberta_chain_record *record = last_record(w, folders[k]);
+        const bool is_there = digest_model(run_path(w, folders[k]), digest, &missing) == DEBERTA_OK;
+        if (is_there && !record && !begins_late(w)) return options_text(w->options, "%s has no record", name);
+        if (is_there && !record) say_note(w->options, "note: %s has no record: the chain begins later", name);
+        if (!is_there && record)
             say_note(w->options, "note: %s is not there, and its record of step %zu is not compared", name,
                      record->step);
-            continue;
-        }
+        if (!is_there || !record) continue;
         if (strcmp(digest, record->digest) != 0)
-            return options_text(w->options, "%s has SHA-256 %s, and its record of step %zu has %s", name, digest,
+            return options_text(w->options, "%s has the digest %s, and its record of step %zu has %s", name, digest,
                                 record->step, record->digest);
-        result_say(w->r, "%s is the one recorded after step %zu", name, record->step);
+        say_held(w, "%s is the one recorded after step %zu", name, record->step);
     }
+    return NULL;
+}
+
+/* The step in a file that a run writes last, of a checkpoint or of its end, with the digests of the files beside it. */
+static const char *judge_state_file(const train_audit_work *w, const char *folder)
+{
+    json_t *state = NULL;
+    const json_t *expected;
+    const char *name, *wrong = NULL;
+    deberta_error error = {0};
+    const deberta_chain_record *last = last_record(w, NULL);
+    must(w->options,
+         json_file_read(&state, run_path(w, options_text(w->options, "%straining.json", folder)), &command_limits,
+                        &error),
+         &error);
+    const json_int_t step = json_integer_value(json_object_get(state, "step"));
+    if (!last || step > (json_int_t)last->step)
+        wrong = options_text(w->options, "%straining.json is of step %lld, and the last recorded state of step %zu",
+                             folder, (long long)step, last ? last->step : 0);
+    json_object_foreach(json_object_get(state, "sha256"), name, expected)
+    {
+        char digest[65];
+        const char *path = options_text(w->options, "%s%s", folder, name);
+        if (wrong) break;
+        must(w->options, file_digest(run_path(w, path), digest, &error), &error);
+        if (!json_is_string(expected) || strcmp(digest, json_string_value(expected)) != 0)
+            wrong = options_text(w->options, "%s has SHA-256 %s, and its training.json another", path, digest);
+    }
+    json_decref(state);
+    return wrong;
+}
+
+/* No record is missing at the end, and no kept file has changed since the run wrote it. */
+static const char *judge_files(const train_audit_work *w)
+{
+    const char *wrong = NULL, *kept = "";
+    for (size_t k = 0; !wrong && k < w->info->count; k++) {
+        const deberta_chain_record *record = deberta_chain_record_at(w->chain, k);
+        const char *folder = options_text(w->options, "checkpoint-%06zu/", record->step);
+        if (record->of || access(run_path(w, options_text(w->options, "%straining.json", folder)), R_OK) != 0) continue;
+        kept = options_text(w->options, "%s%s%zu", kept, *kept ? ", " : "", record->step);
+        wrong = judge_state_file(w, folder);
+    }
+    if (!wrong && access(run_path(w, "training.json"), R_OK) == 0) wrong = judge_state_file(w, "");
+    if (!wrong) say_held(w, "kept checkpoints: %s", *kept ? kept : "none");
+    return wrong;
+}
+
+/* A published line is of this chain, as it was then or is now. */
+static const char *judge_published(const train_audit_work *w)
+{
+    char head[65], recipe[65];
+    size_t count = 0, step = 0;
+    const char *line = w->request->published;
+    if (!line) return NULL;
+    if (sscanf(line, "deberta-chain 1 %64[0-9a-f] records %zu step %zu recipe %64[0-9a-f]", head, &count, &step,
+               recipe) != 4)
+        usage_wrong(w->options, "--published takes the line that --commit has printed");
+    const deberta_chain_record *record = count ? deberta_chain_record_at(w->chain, count - 1) : NULL;
+    if (!record || strcmp(record->link, head) != 0 || strcmp(w->info->recipe, recipe) != 0)
+        return options_text(w->options, "the published line has link %s after %zu records, and the chain %s", head,
+                            count, record ? record->link : "fewer");
+    say_held(w, "the published line is of this chain, up to step %zu", record->step);
     return NULL;
 }
 
@@ -276,19 +381,18 @@ static const char *judge_start(const train_audit_work *w, size_t step)
 
 /* ----------------------------------------------------------------------------------------------------------- executing */
 
-/* Weights of this step are saved again and compared by their digests. */
-static int compare_weights(train_segment *s, deberta_trainer *trainer, const deberta_chain_record *record)
+/* The model of this step is saved again and compared by its digest. */
+static int compare_model(train_segment *s, deberta_trainer *trainer, const deberta_chain_record *record)
 {
     char digest[65];
     deberta_error error = {0};
     const char *slash = strrchr(record->of, '/');
     const char *part = slash ? slash + 1 : strcmp(record->of, "best") == 0 ? "" : record->of;
     must(s->common, deberta_trainer_save(trainer, s->folder, &error), &error);
-    const char *path = options_text(s->common, "%s/%s%smodel.safetensors", s->folder, part, *part ? "/" : "");
-    must(s->common, file_digest(path, digest, &error), &error);
+    must(s->common, digest_model(options_text(s->common, "%s/%s", s->folder, part), digest, &error), &error);
     s->records++;
     if (strcmp(digest, record->digest) == 0) return 0;
-    s->wrong = options_text(s->common, "the weights in '%s' after step %zu have SHA-256 %s, recorded is %s",
+    s->wrong = options_text(s->common, "the model in '%s' after step %zu: its digest is %s, recorded is %s",
                             *record->of ? record->of : s->run, record->step, digest, record->digest);
     return 1;
 }
@@ -304,7 +408,7 @@ static int take_record(void *context, const deberta_chain_record *record)
     segment_listener *listener = context;
     train_segment *s = listener->segment;
     progress_step(&listener->bar, record->step - s->from, options_text(s->common, "step %zu is equal", record->step));
-    if (record->of) return compare_weights(s, listener->trainer, record);
+    if (record->of) return compare_model(s, listener->trainer, record);
     s->records++;
     return 0;
 }
@@ -405,6 +509,10 @@ static int audit_segments(train_audit_work *w)
     if (status != EXIT_OK) return status;
     result_say(w->r, "%zu of %zu segments executed again, drawn with --seed %llu: every record is equal", count,
                segments, (unsigned long long)seed);
+    if (count < segments)
+        result_say(w->r, "a change in one segment is found so with %.0f %%; --segments %zu executes all",
+                   100 * (double)count / (double)segments, segments);
+    result_say(w->r, "head %s", w->info->head);
     result_set(w->r, "equal", json_true());
     return EXIT_OK;
 }
@@ -414,8 +522,10 @@ int train_audit(const train_audit_request *request, result *r)
     train_audit_work w = {.request = request, .options = request->common, .r = r};
     open_chain(&w);
     const char *wrong = judge_links(&w);
-    if (!wrong) wrong = judge_weights(&w);
-    if (!wrong) result_say(r, "%zu records follow from each other and from recipe.json", w.info->count);
+    if (!wrong) say_held(&w, "%zu records follow from each other and from recipe.json", w.info->count);
+    if (!wrong) wrong = judge_published(&w);
+    if (!wrong) wrong = judge_models(&w);
+    if (!wrong) wrong = judge_files(&w);
     const int status = wrong ? find_wrong(&w, wrong) : audit_segments(&w);
     json_decref(w.command);
     deberta_chain_free(&w.chain);

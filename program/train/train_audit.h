@@ -11,6 +11,7 @@
 typedef struct train_audit_request {
     const common_options *common;
     const char *run;               /* the folder */
+    const char *published;         /* a line of --commit from before; NULL: none */
     const char *model, *generator; /* their places on this machine; NULL: as the run's command has them */
     const text_list *files;        /* the data's, in the order of that command; empty: as it has them */
     size_t segments;               /* number of segments to execute; 0: none */

@@ -19,7 +19,7 @@ typedef struct verify_request {
     size_t tokens;
     const char *against, *mutate;
     bool allow_extra, publish;
-    const char *audit, *generator; /* the folder of a run; where its generator is */
+    const char *audit, *generator, *published; /* the folder of a run; where its generator is; a line of --commit */
     size_t segments;
     bool commit;
 } verify_request;
@@ -186,6 +186,7 @@ static int audit_run(const verify_request *request, const verify_output *to)
                                        .run = request->audit,
                                        .model = options->argument_count ? options->arguments[0] : NULL,
                                        .generator = request->generator,
+                                       .published = request->published,
                                        .files = &request->reading.files,
                                        .segments = request->segments};
     if (!training_is_built)
@@ -260,6 +261,8 @@ static const option options[] = {
      SIZE_AT(verify_request, segments, 1, INT32_MAX), .needs = "audit"},
     {"generator", 0, "MODEL", "where the generator of a pair is on this machine", TEXT_AT(verify_request, generator),
      .needs = "audit"},
+    {"published", 0, "LINE", "compare the chain with a line of --commit that was published before",
+     TEXT_AT(verify_request, published), .needs = "audit", .not_with = "commit"},
     {"commit", 0, NULL, "one line that identifies the chain, to be published before an audit",
      FLAG_AT(verify_request, commit), .needs = "audit", .not_with = "segments"},
     RESULT_FORMAT_OPTIONS,

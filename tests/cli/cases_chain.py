@@ -68,6 +68,10 @@ def state_of(folder, step, parts):
     return sha256(text.encode())
 
 
+def model_digest(bench, folder):
+    return sha256(b"".join(open(bench.path(os.path.join(folder, name)), "rb").read() for name in ("config.json", "model.safetensors")))
+
+
 def check_chain(bench, run, parts=("",)):
     """Links, recipe, and the states of all checkpoints that are there; at most 200 bytes a record."""
     with open(bench.path(f"{run}/chain.jsonl"), encoding="utf-8") as file:
@@ -82,7 +86,7 @@ def check_chain(bench, run, parts=("",)):
         equal(state_of(bench.path(f"{run}/checkpoint-{step:06d}"), step, parts), states[step], f"{run}, step {step}")
     for record in records[1:]:
         if "of" in record and not record["of"].startswith("best"):
-            equal(record["sha256"], digest(bench, os.path.join(run, record["of"], "model.safetensors")))
+            equal(record["sha256"], model_digest(bench, os.path.join(run, record["of"])))
     return records
 
 
@@ -130,14 +134,14 @@ def test_best(bench):
     bench.fine(*words, "--out", "run")
     records = check_chain(bench, "run")
     best = [record for record in records if record.get("of") == "best"]
-    check(len(best) >= 1 and best[-1]["sha256"] == digest(bench, "run/best/model.safetensors"), records)
-    contains(audit(bench, "run").out, "best/model.safetensors is the one recorded after step", "every record is equal")
+    check(len(best) >= 1 and best[-1]["sha256"] == model_digest(bench, "run/best"), records)
+    contains(audit(bench, "run").out, "the model in best is the one recorded after step", "every record is equal")
 
 
 def test_half_precision(bench):
     """A model that is saved in float16 is rounded again, and compared."""
     chained_run(bench, 4, "--save-dtype", "f16")
-    contains(audit(bench, "run").out, "model.safetensors is the one recorded after step 4", "every record is equal")
+    contains(audit(bench, "run").out, "the model is the one recorded after step 4", "every record is equal")
 
 
 def test_resumed(bench):
@@ -201,12 +205,20 @@ def test_commit(bench):
     records = read_chain(bench, "run")
     equal(line, ["deberta-chain", "1", records[-1]["link"], "records", str(len(records) - 1), "step", "8", "recipe", digest(bench, "run/recipe.json")])
     equal(json.loads(bench.fine("verify", "--audit", "run", "--commit", "--json").out)["head"], records[-1]["link"])
+    early = ["deberta-chain", "1", records[3]["link"], "records", "3", "step", "4", "recipe", records[0]["recipe"]]
+    for words in (line, early):
+        contains(bench.fine("verify", "--audit", "run", "--published", " ".join(words)).out, f"the published line is of this chain, up to step {words[6]}")
+    for place, value in ((2, records[1]["link"]), (8, sha256(b"")), (4, "99")):
+        wrong = [*line[:place], value, *line[place + 1:]]
+        contains(bench.expect(1, "verify", "--audit", "run", "--published", " ".join(wrong)).out, "differs: the published line has link")
+    contains(bench.expect(2, "verify", "--audit", "run", "--published", "deberta-chain 2").err, "the line that --commit has printed")
 
 
 def test_draw(bench):
     """Segments are drawn from the clock unless --seed is given; the draw is printed, and repeats."""
     chained_run(bench, 16, "--keep-every", "1")
     draws = set()
+    contains(bench.fine("verify", "--audit", "run").out, "a change in one segment is found so with 6 %; --segments 16 executes all", "kept checkpoints: 1, 2, 3", "head ")
     for _ in range(8):
         found = json.loads(bench.fine("verify", "--audit", "run", "--segments", "2", "--json").out)
         equal((found["drawn"], found["of"], len(found["segments"])), (2, 16, 2))
@@ -240,14 +252,39 @@ def test_changes_are_named(bench):
     chained_run(bench, 8, "--learning-rate", "2e-3", out="other")
     weight = a_weight(bench, "run")
 
+    def keep_digests(run, checkpoint):
+        path = bench.path(f"{run}/{checkpoint}/training.json")
+        state = json.load(open(path, encoding="utf-8"))
+        state["sha256"] = {name: digest(bench, f"{run}/{checkpoint}/{name}") for name in state["sha256"]}
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(state, file)
+
     def change_weight(run):
         flip(bench.path(f"{run}/checkpoint-000004/model.safetensors"), weight, 3)
 
     def change_moment(run):
         flip(bench.path(f"{run}/checkpoint-000004/training.safetensors"), f"v.{weight}", 5)
 
+    def forge_weight(run):
+        change_weight(run)
+        keep_digests(run, "checkpoint-000004")
+
+    def forge_moment(run):
+        change_moment(run)
+        keep_digests(run, "checkpoint-000004")
+
     def change_model(run):
         flip(bench.path(f"{run}/model.safetensors"), weight, 0)
+
+    def change_config(run):
+        with open(bench.path(f"{run}/config.json"), "a", encoding="utf-8") as file:
+            file.write("\n")
+
+    def drop_model(run):
+        edit(run, lambda records, lines: "".join(lines[:-1]))
+
+    def drop_end(run):
+        edit(run, lambda records, lines: linked([*records[:-2], records[-1]]))
 
     def change_recipe(run):
         with open(bench.path(f"{run}/recipe.json"), "a", encoding="utf-8") as file:
@@ -284,17 +321,23 @@ def test_changes_are_named(bench):
     def other_weights(run):
         for name in ("model.safetensors", "training.safetensors"):
             shutil.copy(bench.path(f"other/checkpoint-000004/{name}"), bench.path(f"{run}/checkpoint-000004/{name}"))
+        keep_digests(run, "checkpoint-000004")
 
-    expected = {change_weight: "checkpoint-000004 is not the state recorded after step 4",
-                change_moment: "checkpoint-000004 is not the state recorded after step 4",
-                change_model: "model.safetensors has SHA-256",
+    expected = {change_weight: "checkpoint-000004/model.safetensors has SHA-256",
+                change_moment: "checkpoint-000004/training.safetensors has SHA-256",
+                forge_weight: "checkpoint-000004 is not the state recorded after step 4",
+                forge_moment: "checkpoint-000004 is not the state recorded after step 4",
+                change_model: "the model has the digest",
+                change_config: "the model has the digest",
+                drop_model: "the model has no record",
+                drop_end: "training.json is of step 8, and the last recorded state of step 6",
                 change_recipe: "recipe.json has SHA-256",
                 change_record: "line 4 of chain.jsonl, of step 4, does not follow",
                 swap_records: "line 4 of chain.jsonl, of step 6, does not follow",
                 drop_record: "line 4 of chain.jsonl, of step 6, does not follow",
                 forge_record: "the state after step 6: computed is",
                 forge_order: "line 5 of chain.jsonl is of step 4, and the line above it of step 6",
-                forge_best: "model.safetensors has SHA-256",
+                forge_best: "the model has the digest",
                 other_checkpoint: "checkpoint-000004/training.json has another recipe",
                 other_weights: "checkpoint-000004 is not the state recorded after step 4"}
     for change, sentence in expected.items():

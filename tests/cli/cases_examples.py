@@ -42,6 +42,7 @@ def test_examples(bench):
     bench.write("many.txt", "".join(f"store {k}\n" for k in range(1000)))  # some of them are in the share that an audit draws
     for shard in ("0", "1"):  # what an array of jobs leaves for `merge`
         bench.fine("encode", "models/demo", "--file", "many.txt", "-o", "vectors.npy", "--shards", "2", "--shard", shard)
+    bench.fine("train", "mlm", "models/demo", "--file", "many.txt", "--sequence-tokens", "16", "--steps", "6", "--chain", "--keep-every", "2", "-q", "-o", "trained")
     ran, left_out = 0, set()
     for example in examples_of(bench):
         command = re.sub(r" +#.*", "", example)

@@ -206,6 +206,7 @@ TEST(test_bad_members)
     memcpy(zip_add(&zip, "archive/data/1-x", first_values, 8, 0)->name, "archive/data/1\0x", 16);
     zip_end(&zip, false);
     check_state(&zip.out);
+    zip_free(&zip);
 
     zip = started_zip(&code);
     memcpy(zip.entries[3].name, "archive/data/1\0", 15);

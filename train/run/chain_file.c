@@ -16,8 +16,8 @@
 
 enum { PATH_BYTES = 4096, MOST_BYTES = 1 << 30 };
 
-/* Folders of a run whose model.safetensors a record may name; "" is the run's own. */
-static const char *const chain_weights[] = {
+/* Folders of saved models that a record may name; "" is the run's own. */
+static const char *const chain_models[] = {
     "", "generator", "discriminator", "best", "best/generator", "best/discriminator", NULL};
 
 static const json_limits line_limits = {.bytes = CHAIN_LINE_BYTES, .depth = 2, .values = 16};
@@ -90,9 +90,9 @@ static bool parse_head(deberta_chain *chain, const json_t *object, const char *l
 }
 
 /* A name becomes a path, so only those that runs write are read. */
-static const char *find_weights(const char *of)
+static const char *find_model(const char *of)
 {
-    const char *const *name = chain_weights;
+    const char *const *name = chain_models;
     while (*name && strcmp(*name, of) != 0) name++;
     return *name;
 }
@@ -106,14 +106,14 @@ static bool parse_record(deberta_chain *chain, const json_t *object, const char 
     const size_t last = chain->info.count;
     const chain_line *before = last ? &chain->lines[last - 1] : NULL;
     if (!json_is_integer(step) || json_integer_value(step) < 0 || !is_digest(digest) || !is_digest(found) ||
-        (of && !find_weights(of)))
+        (of && !find_model(of)))
         return false;
     memcpy(link, before ? before->link : chain->first_link, sizeof link);
     chain_print_record(printed, (size_t)json_integer_value(step), of, digest, link);
     if (!same_but_link(line, bytes, printed)) return false;
     chain_line *to = &chain->lines[chain->info.count++];
     to->record = (deberta_chain_record){.step = (size_t)json_integer_value(step), .follows = strcmp(found, link) == 0};
-    to->record.of = of ? find_weights(of) : NULL;
+    to->record.of = of ? find_model(of) : NULL;
     memcpy(to->digest, digest, sizeof to->digest);
     memcpy(to->link, found, sizeof to->link);
     return true;

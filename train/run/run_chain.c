@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/io/atomic_file.h"
+#include "core/io/checkpoint.h"
 #include "core/io/mapped_file.h"
 #include "core/io/quote.h"
 #include "train/run/state_digest.h"
@@ -87,17 +88,26 @@ deberta_status run_chain_add_state(run_chain *chain, const run_parts *parts, deb
     return add_record(chain, step, NULL, digest, err);
 }
 
-deberta_status run_chain_add_weights(run_chain *chain, const run_parts *parts, bool of_best, deberta_error *err)
+/* Computes the digest of a saved model, which covers its config.json and its weights. */
+static deberta_status digest_saved(const char *run, const char *of, char digest[CHAIN_DIGEST_BYTES], deberta_error *err)
+{
+    char folder[RUN_PATH_BYTES];
+    checkpoint *files = NULL;
+    if (snprintf(folder, sizeof folder, "%s%s%s", run, *of ? "/" : "", of) >= RUN_PATH_BYTES) *folder = 0;
+    DEBERTA_TRY(checkpoint_open(&files, folder, err));
+    const deberta_status status = checkpoint_digest(files, digest, err);
+    checkpoint_close(&files);
+    return status;
+}
+
+deberta_status run_chain_add_model(run_chain *chain, const run_parts *parts, bool of_best, deberta_error *err)
 {
     if (chain->file < 0) return DEBERTA_OK;
     for (size_t i = 0; i < parts->count; i++) {
-        char path[RUN_PATH_BYTES], of[32], digest[CHAIN_DIGEST_BYTES];
+        char of[32], digest[CHAIN_DIGEST_BYTES];
         const char *part = parts->items[i].name;
         snprintf(of, sizeof of, "%s%s%s", of_best ? "best" : "", of_best && *part ? "/" : "", part);
-        if (snprintf(path, sizeof path, "%s/%s%smodel.safetensors", chain->folder, of, *of ? "/" : "") >=
-            RUN_PATH_BYTES)
-            *path = 0;
-        DEBERTA_TRY(file_digest(path, digest, err));
+        DEBERTA_TRY(digest_saved(chain->folder, of, digest, err));
         DEBERTA_TRY(add_record(chain, run_parts_done(parts), of, digest, err));
     }
     return DEBERTA_OK;

@@ -26,7 +26,7 @@ bool run_chain_is_due(const run_chain *chain, size_t step);
 /* Records the state, unless this step has a record: then both must be equal. */
 deberta_status run_chain_add_state(run_chain *chain, const run_parts *parts, deberta_error *err);
 /* Records the digests of the saved models in the folder "best" of the run, or in the run's own. */
-deberta_status run_chain_add_weights(run_chain *chain, const run_parts *parts, bool of_best, deberta_error *err);
+deberta_status run_chain_add_model(run_chain *chain, const run_parts *parts, bool of_best, deberta_error *err);
 /* Brings the records to the disk. */
 deberta_status run_chain_sync(const run_chain *chain, deberta_error *err);
 void run_chain_close(run_chain *chain);

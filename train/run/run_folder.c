@@ -200,13 +200,13 @@ static deberta_status write_checkpoint(const training_run *run, run_chain *chain
     return run_checkpoint_write(&run->parts, run->folder, run->recipe, keeping_of(run), err);
 }
 
-/* Records the state where a record is due, and the weights of the best model where this step has saved them. */
+/* Records the state where a record is due, and the best model where this step has saved it. */
 static deberta_status record(const training_run *run, run_chain *chain, bool is_last, bool saved_best,
                              deberta_error *err)
 {
     if (is_last || saved_best || run_chain_is_due(chain, run_parts_done(&run->parts)))
         DEBERTA_TRY(run_chain_add_state(chain, &run->parts, err));
-    return saved_best ? run_chain_add_weights(chain, &run->parts, true, err) : DEBERTA_OK;
+    return saved_best ? run_chain_add_model(chain, &run->parts, true, err) : DEBERTA_OK;
 }
 
 /* Keeps the steps before one that is not finite. That step may have changed the generator of a pair. */
@@ -294,7 +294,7 @@ static void remove_log(const training_run *run, const run_chain *chain)
 static deberta_status write_last(const training_run *run, run_chain *chain, deberta_error *err)
 {
     DEBERTA_TRY(run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err));
-    DEBERTA_TRY(run_chain_add_weights(chain, &run->parts, false, err));
+    DEBERTA_TRY(run_chain_add_model(chain, &run->parts, false, err));
     return run_chain_sync(chain, err);
 }
 
