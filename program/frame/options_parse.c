@@ -68,6 +68,25 @@ static const option *common_option_named(const command *command, const char *nam
     return NULL;
 }
 
+/* The row of a common option that says how a machine works, if the command is without it: a script may give the same
+ * ones to every command. NULL: it is none. */
+static const option *find_idle(const command *command, const char *name, size_t length, char letter)
+{
+    static const char *const of_machines[] = {"threads", "memory-limit", "progress"};
+    const option *row = common_option_named(command, name, length, letter);
+    for (size_t k = 0; row && k < sizeof of_machines / sizeof *of_machines; k++)
+        if (strcmp(row->name, of_machines[k]) == 0) return row;
+    return NULL;
+}
+
+static void note_idle(const common_options *options)
+{
+    const option_scan *scan = options->scan;
+    for (size_t k = 0; k < scan->given_count; k++)
+        if (option_is_absent(options->command, scan->given[k].option))
+            say_note(options, "note: --%s changes nothing here", scan->given[k].option->name);
+}
+
 static _Noreturn void refuse_absent(const common_options *options, const option *row)
 {
     if (strcmp(row->name, "json") != 0) usage_wrong(options, "--%s would change nothing here", row->name);
@@ -89,6 +108,9 @@ static _Noreturn void refuse_unknown(const common_options *options, const char *
     if (absent) refuse_absent(options, absent);
     const char *moved = options_moved(options->command, name, length);
     if (moved) usage_wrong(options, "%.*s: %s", (int)(name + length - text), text, moved);
+    if (length == 4 && strncmp(name, "file", length) == 0 && strstr(options->command->arguments, "FILE"))
+        usage_wrong(options, "--file: files are arguments here: deberta %s %s", options->command->name,
+                    options->command->arguments);
     name_search search = {.command = options->command, .name = name, .length = length, .least = SIZE_MAX};
     options_visit(options->command, consider_group, &search);
     const char *here = search.nearest ? NULL : options_known_elsewhere(options->command, name, length);
@@ -118,6 +140,7 @@ static void scan_option(common_options *options, int *index)
         const char *equals = strchr(text, '=');
         const size_t length = equals ? (size_t)(equals - text) - 2 : strlen(text) - 2;
         found = option_find(options->command, text + 2, length, 0);
+        if (!found.option) found.option = find_idle(options->command, text + 2, length, 0);
         if (!found.option) refuse_unknown(options, text, text + 2, length);
         if (equals) {
             if (!found.option->value) usage_wrong(options, "option '--%s' takes no value", found.option->name);
@@ -125,6 +148,8 @@ static void scan_option(common_options *options, int *index)
         }
     } else {
         found = option_find(options->command, NULL, 0, text[1]);
+        if (!found.option && !find_takers(options, NULL, 0, text[1]).used)
+            found.option = find_idle(options->command, NULL, 0, text[1]);
         if (!found.option) refuse_unknown_letter(options, text[1]);
         if (text[2] != 0) {
             if (!found.option->value)
@@ -255,6 +280,7 @@ common_options *options_parse(const command *command, const struct command *cons
     if (options->argument_count < least_arguments(command)) refuse_too_few(command, options);
     if (options->argument_count > most_arguments(command)) refuse_surplus(options);
     option_values_fill(options);
+    note_idle(options);
     return options;
 }
 

@@ -30,6 +30,20 @@ def test_info_json(bench):
         assert bench.fine(*words).out == f"deberta {found['version']}\n", words
 
 
+def test_options_of_machines(bench):
+    """A script may give the same --threads to every command: one that they would not change says so, and goes on; a wrong value stays wrong."""
+    for words in (["info", DEMO], ["tokenize", DEMO, "--text", "a ship"], ["completion", "bash"]):
+        plain = bench.fine(*words)
+        for option, value in (("--threads", "2"), ("-t", "2"), ("--memory-limit", "8G"), ("--progress", "never")):
+            result = bench.fine(*words, option, value)
+            name = {"-t": "--threads"}.get(option, option)
+            equal(result.out, plain.out)
+            check(result.err in (plain.err, plain.err + f"note: {name} changes nothing here\n"), result.describe())
+    contains(bench.fine("info", DEMO, "-t", "2").err, "note: --threads changes nothing here")
+    contains(bench.expect(2, "info", DEMO, "-t", "two").err, "--threads: expected a whole number")
+    contains(bench.expect(2, "info", DEMO, "--seed", "2").err, "--seed would change nothing here")
+
+
 def test_parts_check_themselves(bench):
     """A part of a tier whose products are wrong is not used, and `info` says so; results keep their bits."""
     wrong = os.path.join(os.path.dirname(bench.program), "tests", "stand_ins", "deberta_wrong_part")
