@@ -248,6 +248,9 @@ DEBERTA_STATIC_API deberta_status deberta_trainer_save(const deberta_trainer *tr
 
 typedef struct deberta_chain deberta_chain;
 
+/* Folders of a run that hold a saved model, which a record may name; "" is the run's own. */
+#define DEBERTA_CHAIN_MODELS "", "generator", "discriminator", "best", "best/generator", "best/discriminator"
+
 typedef struct deberta_chain_record {
     size_t step;
     const char *of; /* NULL: `digest` is of the whole state; else of the weights in this folder of the run: "" is its

@@ -89,3 +89,5 @@ void sha256_finish(sha256 *hash, char digest[65])
     for (int i = 0; i < 64; i++) digest[i] = digits[hash->state[i / 8] >> (28 - 4 * (i % 8)) & 15];
     digest[64] = 0;
 }
+
+bool sha256_is_digest(const char *text) { return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64; }

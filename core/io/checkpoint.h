@@ -60,6 +60,8 @@ void checkpoint_forget(const checkpoint *checkpoint, const tensor *tensor);
 /* Computes SHA-256 over config.json and the weight files, as 64 hex digits: the identity in figures and results. It
  * equals `cat config.json <weight files in ascending order of their names> | sha256sum`. */
 deberta_status checkpoint_digest(const checkpoint *checkpoint, char digest[65], deberta_error *err);
+/* Opens a folder, and computes the same. */
+deberta_status checkpoint_digest_folder(const char *folder, char digest[65], deberta_error *err);
 /* Computes a cheaper identity for every opening: SHA-256 over the following. Name, size and modification time of each
  * file, as of opening, including the index of a sharded checkpoint; config.json; samples of each weight file: 4 KiB at
  * both ends, and 64 bytes at 15 places between. So it detects trained weights even under old times, but not single

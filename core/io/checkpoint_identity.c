@@ -29,6 +29,15 @@ deberta_status checkpoint_digest(const checkpoint *c, char digest[65], deberta_e
     return checkpoint_intact(c, err);
 }
 
+deberta_status checkpoint_digest_folder(const char *folder, char digest[65], deberta_error *err)
+{
+    checkpoint *files = NULL;
+    DEBERTA_TRY(checkpoint_open(&files, folder, err));
+    const deberta_status status = checkpoint_digest(files, digest, err);
+    checkpoint_close(&files);
+    return status;
+}
+
 static void add_to_stamp(sha256 *hash, const char *name, size_t size_bytes, struct timespec modified)
 {
     char line[96];

@@ -50,6 +50,8 @@ void audit_add_machine(audit_words *list)
 {
     const common_options *options = list->options;
     if (options->isa != DEBERTA_ISA_AUTO) audit_add_pair(list, "--isa", deberta_isa_name(options->isa));
+    if (options->memory_limit_bytes)
+        audit_add_pair(list, "--memory-limit", options_text(options, "%zu", options->memory_limit_bytes));
     if (options->threads) audit_add_pair(list, "--threads", options_text(options, "%zu", options->threads));
 }
 

@@ -21,7 +21,7 @@ typedef struct audit_words {
 
 void audit_add_word(audit_words *list, const char *word);
 void audit_add_pair(audit_words *list, const char *name, const char *value);
-/* Adds --isa and --threads as the auditing command has them. */
+/* Adds --isa, --memory-limit and --threads as the auditing command has them. */
 void audit_add_machine(audit_words *list);
 /* Returns the command of this name, of one word or two; NULL: the program has none. */
 const command *audit_find_command(const common_options *options, const char *name);

@@ -212,7 +212,7 @@ static void interrupt(int signal_number)
 
 typedef struct run_display {
     progress_bar bar;
-    const common_options *options;
+    const train_options *options;
     size_t first, tokens; /* steps that were behind already; tokens since */
     double widest_share;  /* of a step: labelled tokens of all */
     size_t widest_step;
@@ -223,7 +223,7 @@ static int show_step(void *context, const deberta_training_step *step)
     run_display *display = context;
     char detail[160];
     const double share = (double)step->labelled / (double)step->tokens;
-    if (step->step == display->first + 1) train_command_write(display->options);
+    if (display->tokens == 0 && leads(display->options)) train_command_write(&display->options->common);
     display->tokens += step->tokens;
     if (share > display->widest_share) {
         display->widest_share = share;
@@ -282,9 +282,8 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
     if (o->trainer.resume && first == 0)
         say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
-    run_display display = {.bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first),
-                           .options = &o->common,
-                           .first = first};
+    run_display display = {
+        .bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first), .options = o, .first = first};
     const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
     progress_end(&display.bar);
     if (status != DEBERTA_OK) return say_failure(o, deberta_trainer_steps_done(trainer), &error);

@@ -96,16 +96,6 @@ static const char *judge_links(const train_audit_work *w)
     return NULL;
 }
 
-/* The digest of a saved model: of its config.json and its weights. */
-static deberta_status digest_model(const char *folder, char digest[65], deberta_error *err)
-{
-    checkpoint *files = NULL;
-    DEBERTA_TRY(checkpoint_open(&files, folder, err));
-    const deberta_status status = checkpoint_digest(files, digest, err);
-    checkpoint_close(&files);
-    return status;
-}
-
 static const char *model_name(const train_audit_work *w, const char *of)
 {
     return *of ? options_text(w->options, "the model in %s", of) : "the model";
@@ -130,14 +120,13 @@ static bool begins_late(const train_audit_work *w)
 /* Models that lie in the run's folder are those of their last records; each has one. */
 static const char *judge_models(const train_audit_work *w)
 {
-    static const char *const folders[] = {"",     "generator",      "discriminator",
-                                          "best", "best/generator", "best/discriminator"};
+    static const char *const folders[] = {DEBERTA_CHAIN_MODELS};
     for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
         char digest[65];
         deberta_error missing;
         const char *name = model_name(w, folders[k]);
         const deberta_chain_record *record = last_record(w, folders[k]);
-        const bool is_there = digest_model(run_path(w, folders[k]), digest, &missing) == DEBERTA_OK;
+        const bool is_there = checkpoint_digest_folder(run_path(w, folders[k]), digest, &missing) == DEBERTA_OK;
         if (is_there && !record && !begins_late(w)) return options_text(w->options, "%s has no record", name);
         if (is_there && !record) say_note(w->options, "note: %s has no record: the chain begins later", name);
         if (!is_there && record)
@@ -152,31 +141,41 @@ static const char *judge_models(const train_audit_work *w)
     return NULL;
 }
 
-/* The step in a file that a run writes last, of a checkpoint or of its end, with the digests of the files beside it. */
-static const char *judge_state_file(const train_audit_work *w, const char *folder)
+/* Compares the files in a folder with the digests that the run wrote beside them. */
+static const char *judge_digests(const train_audit_work *w, const char *folder, const json_t *digests)
 {
-    json_t *state = NULL;
+    const char *name;
     const json_t *expected;
-    const char *name, *wrong = NULL;
-    deberta_error error = {0};
-    const deberta_chain_record *last = last_record(w, NULL);
-    must(w->options,
-         json_file_read(&state, run_path(w, options_text(w->options, "%straining.json", folder)), &command_limits,
-                        &error),
-         &error);
-    const json_int_t step = json_integer_value(json_object_get(state, "step"));
-    if (!last || step > (json_int_t)last->step)
-        wrong = options_text(w->options, "%straining.json is of step %lld, and the last recorded state of step %zu",
-                             folder, (long long)step, last ? last->step : 0);
-    json_object_foreach(json_object_get(state, "sha256"), name, expected)
+    if (!json_object_size(digests)) return options_text(w->options, "%straining.json has no SHA-256 of files", folder);
+    json_object_foreach((json_t *)digests, name, expected)
     {
         char digest[65];
+        deberta_error error = {0};
         const char *path = options_text(w->options, "%s%s", folder, name);
-        if (wrong) break;
+        if (strstr(name, "..")) return options_text(w->options, "%straining.json names files elsewhere", folder);
         must(w->options, file_digest(run_path(w, path), digest, &error), &error);
         if (!json_is_string(expected) || strcmp(digest, json_string_value(expected)) != 0)
-            wrong = options_text(w->options, "%s has SHA-256 %s, and its training.json another", path, digest);
+            return options_text(w->options, "%s has SHA-256 %s, and its training.json another", path, digest);
     }
+    return NULL;
+}
+
+/* Judges training.json, which a run writes last into a checkpoint and into its own folder. */
+static const char *judge_state_file(const train_audit_work *w, const char *folder, const json_t *recipe)
+{
+    json_t *state = NULL;
+    const char *wrong = NULL;
+    deberta_error error = {0};
+    const deberta_chain_record *last = last_record(w, NULL);
+    const char *path = options_text(w->options, "%straining.json", folder);
+    must(w->options, json_file_read(&state, run_path(w, path), &command_limits, &error), &error);
+    const json_int_t step = json_integer_value(json_object_get(state, "step"));
+    if (!last || step > (json_int_t)last->step)
+        wrong = options_text(w->options, "%s is of step %lld, and the last recorded state of step %zu", path,
+                             (long long)step, last ? last->step : 0);
+    else if (!json_equal(json_object_get(state, "recipe"), recipe))
+        wrong = options_text(w->options, "%s has another recipe than recipe.json", path);
+    if (!wrong) wrong = judge_digests(w, folder, json_object_get(state, "sha256"));
     json_decref(state);
     return wrong;
 }
@@ -184,15 +183,19 @@ static const char *judge_state_file(const train_audit_work *w, const char *folde
 /* No record is missing at the end, and no kept file has changed since the run wrote it. */
 static const char *judge_files(const train_audit_work *w)
 {
+    json_t *recipe = NULL;
+    deberta_error error = {0};
     const char *wrong = NULL, *kept = "";
+    must(w->options, json_file_read(&recipe, run_path(w, "recipe.json"), &command_limits, &error), &error);
     for (size_t k = 0; !wrong && k < w->info->count; k++) {
         const deberta_chain_record *record = deberta_chain_record_at(w->chain, k);
         const char *folder = options_text(w->options, "checkpoint-%06zu/", record->step);
         if (record->of || access(run_path(w, options_text(w->options, "%straining.json", folder)), R_OK) != 0) continue;
         kept = options_text(w->options, "%s%s%zu", kept, *kept ? ", " : "", record->step);
-        wrong = judge_state_file(w, folder);
+        wrong = judge_state_file(w, folder, recipe);
     }
-    if (!wrong && access(run_path(w, "training.json"), R_OK) == 0) wrong = judge_state_file(w, "");
+    if (!wrong && access(run_path(w, "training.json"), R_OK) == 0) wrong = judge_state_file(w, "", recipe);
+    json_decref(recipe);
     if (!wrong) say_held(w, "kept checkpoints: %s", *kept ? kept : "none");
     return wrong;
 }
@@ -354,29 +357,16 @@ static void check_data(const train_audit_work *w)
         if (!recorded || !expected) refuse_command(w, "an item of 'files' has no path or no sha256");
         const char *path = files->count > k ? files->items[k] : recorded;
         if (file_digest(path, digest, &missing) != DEBERTA_OK)
-            end_with(w->options, EXIT_INPUT,
-                     "nothing can be executed: %.300s is not there; its SHA-256 is %.64s (--file names its place)",
-                     path, expected);
+            end_with(
+                w->options, EXIT_INPUT,
+                "nothing can be executed: %.300s is not there; its SHA-256 is %.64s (seen from this folder; --file "
+                "names its place)",
+                path, expected);
         if (strcmp(digest, expected) != 0)
             end_with(w->options, EXIT_INPUT,
                      "nothing can be executed: %.300s has SHA-256 %s, and the run read one of %.64s", path, digest,
                      expected);
     }
-}
-
-/* The recipe of a checkpoint is the run's: else it is of another run. */
-static const char *judge_start(const train_audit_work *w, size_t step)
-{
-    json_t *state = NULL, *recipe = NULL;
-    deberta_error error = {0};
-    const char *name = options_text(w->options, "checkpoint-%06zu/training.json", step);
-    if (step == 0) return NULL;
-    must(w->options, json_file_read(&state, run_path(w, name), &command_limits, &error), &error);
-    must(w->options, json_file_read(&recipe, run_path(w, "recipe.json"), &command_limits, &error), &error);
-    const bool same = json_equal(json_object_get(state, "recipe"), recipe);
-    json_decref(state);
-    json_decref(recipe);
-    return same ? NULL : options_text(w->options, "%s has another recipe than recipe.json", name);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- executing */
@@ -389,7 +379,8 @@ static int compare_model(train_segment *s, deberta_trainer *trainer, const deber
     const char *slash = strrchr(record->of, '/');
     const char *part = slash ? slash + 1 : strcmp(record->of, "best") == 0 ? "" : record->of;
     must(s->common, deberta_trainer_save(trainer, s->folder, &error), &error);
-    must(s->common, digest_model(options_text(s->common, "%s/%s", s->folder, part), digest, &error), &error);
+    must(s->common, checkpoint_digest_folder(options_text(s->common, "%s/%s", s->folder, part), digest, &error),
+         &error);
     s->records++;
     if (strcmp(digest, record->digest) == 0) return 0;
     s->wrong = options_text(s->common, "the model in '%s' after step %zu: its digest is %s, recorded is %s",
@@ -467,9 +458,8 @@ static int execute_all(const train_audit_work *w, const bool *marks)
                                  .until = w->starts[k + 1],
                                  .folder = folder,
                                  .common = w->options,
-                                 .run = w->request->run,
-                                 .wrong = judge_start(w, w->starts[k])};
-        if (!segment.wrong) status = execute(w, &segment);
+                                 .run = w->request->run};
+        status = execute(w, &segment);
         if (status != EXIT_OK) break;
         cell_integer(table, (int64_t)segment.from);
         cell_integer(table, (int64_t)segment.until);

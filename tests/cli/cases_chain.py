@@ -189,6 +189,19 @@ def test_bad_steps(bench):
     contains(audit(bench, "run").out, "every record is equal")
 
 
+def test_a_bad_first_step(bench):
+    """The command is recorded although the first step was passed over."""
+    bench.fine(*bad_run(bench, 1, 4), "--bad-steps", "1", "--chain", "--out", "run")
+    contains(audit(bench, "run").out, "every record is equal")
+
+
+def test_memory_limit(bench):
+    """The limit of an audit is that of the training that it executes."""
+    chained_run(bench, 4)
+    contains(audit(bench, "run", "--memory-limit", "100M").out, "every record is equal")
+    contains(bench.expect(4, "verify", "--audit", "run", "--memory-limit", "10K").err, "the limit is 10240 bytes")
+
+
 def test_begun_late(bench):
     """A run that was begun without a chain can begin one where it goes on; the audit begins there as well."""
     words = small_run(bench, 8, "--keep-every", "4")
@@ -314,6 +327,12 @@ def test_changes_are_named(bench):
     def forge_best(run):
         edit(run, lambda records, lines: linked([*records, {"step": 8, "of": "", "sha256": sha256(b"")}]))
 
+    def no_digests(run):
+        path = bench.path(f"{run}/checkpoint-000004/training.json")
+        state = json.load(open(path, encoding="utf-8"))
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**state, "sha256": {}}, file)
+
     def other_checkpoint(run):
         shutil.rmtree(bench.path(f"{run}/checkpoint-000004"))
         shutil.copytree(bench.path("other/checkpoint-000004"), bench.path(f"{run}/checkpoint-000004"))
@@ -338,6 +357,7 @@ def test_changes_are_named(bench):
                 forge_record: "the state after step 6: computed is",
                 forge_order: "line 5 of chain.jsonl is of step 4, and the line above it of step 6",
                 forge_best: "the model has the digest",
+                no_digests: "checkpoint-000004/training.json has no SHA-256 of files",
                 other_checkpoint: "checkpoint-000004/training.json has another recipe",
                 other_weights: "checkpoint-000004 is not the state recorded after step 4"}
     for change, sentence in expected.items():
@@ -367,6 +387,9 @@ def test_another_training(bench):
     records = read_chain(bench, "used")
     for name in ("recipe.json", "command.json"):
         shutil.copy(bench.path(f"shown/{name}"), bench.path(f"used/{name}"))
+    state = json.load(open(bench.path("used/training.json"), encoding="utf-8"))
+    state["recipe"] = json.load(open(bench.path("used/recipe.json"), encoding="utf-8"))
+    bench.write("used/training.json", json.dumps(state))
     records[0]["recipe"] = digest(bench, "used/recipe.json")
     with open(bench.path("used/chain.jsonl"), "w", encoding="utf-8") as file:
         file.write(linked(records))

@@ -16,9 +16,8 @@
 
 enum { PATH_BYTES = 4096, MOST_BYTES = 1 << 30 };
 
-/* Folders of saved models that a record may name; "" is the run's own. */
-static const char *const chain_models[] = {
-    "", "generator", "discriminator", "best", "best/generator", "best/discriminator", NULL};
+/* Folders of saved models that a record may name. */
+static const char *const chain_models[] = {DEBERTA_CHAIN_MODELS, NULL};
 
 static const json_limits line_limits = {.bytes = CHAIN_LINE_BYTES, .depth = 2, .values = 16};
 
@@ -56,9 +55,11 @@ void chain_print_record(char line[CHAIN_LINE_BYTES], size_t step, const char *of
 
 /* ---------------------------------------------------------------------------------------------------------- parsing */
 
-static bool is_digest(const char *text)
+/* Returns a member that is a digest, or NULL. */
+static const char *chain_digest(const json_t *object, const char *key)
 {
-    return text && strlen(text) == CHAIN_DIGEST_BYTES - 1 && strspn(text, "0123456789abcdef") == strlen(text);
+    const char *text = json_string_value(json_object_get(object, key));
+    return text && sha256_is_digest(text) ? text : NULL;
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -78,9 +79,9 @@ static bool same_but_link(const char *line, size_t bytes, const char *printed)
 static bool parse_head(deberta_chain *chain, const json_t *object, const char *line, size_t bytes)
 {
     char printed[CHAIN_LINE_BYTES], link[CHAIN_DIGEST_BYTES];
-    const char *recipe = text_of(object, "recipe"), *found = text_of(object, "link");
+    const char *recipe = chain_digest(object, "recipe"), *found = chain_digest(object, "link");
     const json_int_t every = json_integer_value(json_object_get(object, "every"));
-    if (!is_digest(recipe) || !is_digest(found) || every < 1) return false;
+    if (!recipe || !found || every < 1) return false;
     chain_print_head(printed, recipe, (size_t)every, link);
     if (!same_but_link(line, bytes, printed)) return false;
     memcpy(chain->recipe, recipe, sizeof chain->recipe);
@@ -101,12 +102,11 @@ static bool parse_record(deberta_chain *chain, const json_t *object, const char 
 {
     char printed[CHAIN_LINE_BYTES], link[CHAIN_DIGEST_BYTES];
     const json_t *step = json_object_get(object, "step");
-    const char *of = text_of(object, "of"), *digest = text_of(object, of ? "sha256" : "state"),
-               *found = text_of(object, "link");
+    const char *of = text_of(object, "of"), *digest = chain_digest(object, of ? "sha256" : "state"),
+               *found = chain_digest(object, "link");
     const size_t last = chain->info.count;
     const chain_line *before = last ? &chain->lines[last - 1] : NULL;
-    if (!json_is_integer(step) || json_integer_value(step) < 0 || !is_digest(digest) || !is_digest(found) ||
-        (of && !find_model(of)))
+    if (!json_is_integer(step) || json_integer_value(step) < 0 || !digest || !found || (of && !find_model(of)))
         return false;
     memcpy(link, before ? before->link : chain->first_link, sizeof link);
     chain_print_record(printed, (size_t)json_integer_value(step), of, digest, link);

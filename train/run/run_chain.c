@@ -42,7 +42,7 @@ static deberta_status compare_record(const run_chain *chain, const deberta_chain
                  QUOTE(chain->folder), record->step, digest, record->digest);
 }
 
-/* Returns the record of this step from before, of a state or of weights. */
+/* Returns the record of this step from before, of the state or of a saved model. */
 static const deberta_chain_record *find_begun(run_chain *chain, size_t step, const char *of)
 {
     const deberta_chain_record *record = NULL;
@@ -92,12 +92,8 @@ deberta_status run_chain_add_state(run_chain *chain, const run_parts *parts, deb
 static deberta_status digest_saved(const char *run, const char *of, char digest[CHAIN_DIGEST_BYTES], deberta_error *err)
 {
     char folder[RUN_PATH_BYTES];
-    checkpoint *files = NULL;
     if (snprintf(folder, sizeof folder, "%s%s%s", run, *of ? "/" : "", of) >= RUN_PATH_BYTES) *folder = 0;
-    DEBERTA_TRY(checkpoint_open(&files, folder, err));
-    const deberta_status status = checkpoint_digest(files, digest, err);
-    checkpoint_close(&files);
-    return status;
+    return checkpoint_digest_folder(folder, digest, err);
 }
 
 deberta_status run_chain_add_model(run_chain *chain, const run_parts *parts, bool of_best, deberta_error *err)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/base/numbers.h"
+#include "core/base/sha256.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json_file.h"
 #include "train/run/save.h"
@@ -237,7 +238,7 @@ static char *run_checkpoint_show(const json_t *value)
 static bool is_digest(const json_t *value)
 {
     const char *text = json_string_value(value);
-    return text && strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+    return text && sha256_is_digest(text);
 }
 
 /* "seed 1, now 2; the data has other contents now; ...": both recipes have the same members, unless a file was made by

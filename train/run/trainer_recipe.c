@@ -20,15 +20,6 @@ static deberta_status digest_config(char digest[65], const char *folder, deberta
     return file_digest(path, digest, err);
 }
 
-static deberta_status digest_model(char digest[65], const char *folder, deberta_error *err)
-{
-    checkpoint *files = NULL;
-    DEBERTA_TRY(checkpoint_open(&files, folder, err));
-    const deberta_status status = checkpoint_digest(files, digest, err);
-    checkpoint_close(&files);
-    return status;
-}
-
 /* Hidden rows, probabilities, before the pooler, before the classifier. */
 static json_t *describe_dropout(const dropout_rates *rates)
 {
@@ -59,8 +50,8 @@ deberta_status trainer_recipe_describe(json_t **result, const deberta_trainer_op
     bool lost = false;
     *result = recipe;
     if (!recipe) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a recipe");
-    DEBERTA_TRY(o->begin ? digest_config(model, o->model, err) : digest_model(model, o->model, err));
-    if (o->generator) DEBERTA_TRY(digest_model(generator, o->generator, err));
+    DEBERTA_TRY(o->begin ? digest_config(model, o->model, err) : checkpoint_digest_folder(o->model, model, err));
+    if (o->generator) DEBERTA_TRY(checkpoint_digest_folder(o->generator, generator, err));
     trainer_data_digest(data, data_digest);
     trainer_options_describe(recipe, o, &lost);
     if (!o->generator) json_add_member(recipe, "sharing", json_string(""), &lost);

@@ -55,8 +55,6 @@ deberta_status shard_manifest_write(const char *path, json_t *root, deberta_erro
     return status;
 }
 
-static bool is_digest(const char *text) { return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64; }
-
 /* A name in the manifest's own folder. */
 static bool is_plain_name(const char *name) { return *name && *name != '.' && !strchr(name, '/'); }
 
@@ -106,8 +104,8 @@ static bool unpack(shard_manifest *m)
         return false;
     m->shard = (size_t)shard, m->shards = (size_t)shards, m->file_bytes = (size_t)bytes, m->items = (size_t)items;
     m->bad = (size_t)bad, m->rows = (size_t)rows, m->vectors = (size_t)vectors, m->tokens = (size_t)tokens;
-    return strcmp(schema, SHARD_SCHEMA) == 0 && shard >= 0 && shard < shards && is_digest(m->digest) &&
-           is_digest(m->items_digest) && is_plain_name(m->file) && is_plain_name(m->items_file) &&
+    return strcmp(schema, SHARD_SCHEMA) == 0 && shard >= 0 && shard < shards && sha256_is_digest(m->digest) &&
+           sha256_is_digest(m->items_digest) && is_plain_name(m->file) && is_plain_name(m->items_file) &&
            json_is_object(m->layout) && json_is_object(m->settings) && json_is_object(m->made) &&
            are_texts(m->command) && are_pairs(m->problems);
 }
