@@ -1,4 +1,4 @@
-/* Scans a tokenizer.json for its vocabulary. Every part that it does not know is jansson's to judge.
+/* Scans a tokenizer.json for its vocabulary, and leaves every form that it does not know to jansson.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/vocabulary_rows.h"
@@ -21,7 +21,7 @@ typedef struct scanner {
     size_t at, end;
 } scanner;
 
-/* The next byte. NUL stands for the end as well: it is valid nowhere. */
+/* Returns the next byte, or NUL at the end, which is valid nowhere. */
 static char ahead(const scanner *s) { return s->at < s->end ? s->text[s->at] : '\0'; }
 
 /* The loops over bytes keep the place in a variable of their own, which the compiler holds in a register. */
@@ -43,7 +43,8 @@ static bool take(scanner *s, char wanted)
     return true;
 }
 
-/* Goes from behind the opening mark of a text to behind the closing one. *plain: the text stands there as it is. */
+/* Moves from after a text's opening quote to after its closing one. *plain: it has no escape and no control character.
+ */
 static bool skip_text(scanner *s, bool *plain)
 {
     size_t at = s->at;
@@ -59,7 +60,7 @@ static bool skip_text(scanner *s, bool *plain)
     return at < s->end;
 }
 
-/* Reads digits behind those that *number holds. */
+/* Appends the digits at the present place to *number; returns how many there were. */
 static size_t read_digits(scanner *s, uint64_t *number)
 {
     const size_t begin = s->at;
@@ -84,7 +85,7 @@ static double divide_by_ten(uint64_t number, size_t places)
     return ldexp((double)(quotient | (quotient * divisor != dividend)), -63 - shift);
 }
 
-/* Reads a number with a point and without an exponent, and the bracket behind it. */
+/* Reads a number with a point and without an exponent, and the bracket after it. */
 static bool read_score(scanner *s, double *score)
 {
     uint64_t number = 0;
@@ -139,7 +140,7 @@ static bool read_row(scanner *s, piece_model *rows)
     return read_row_by_jansson(s, begin, rows);
 }
 
-/* Goes from behind the opening bracket to behind the closing one. */
+/* Moves from after the opening bracket to after the closing one. */
 static bool read_rows(scanner *s, piece_model *rows)
 {
     do
@@ -148,8 +149,8 @@ static bool read_rows(scanner *s, piece_model *rows)
     return take(s, ']');
 }
 
-/* Goes from behind the opening mark of a text to behind the text, and where that is the key `name` of a value that
- * `opening` begins, to behind that. */
+/* Moves from after a text's opening quote to after the text. Where that is the key `name` of a value that begins with
+ * `opening`, it moves on to after that character. */
 static bool take_key(scanner *s, const char *name, char opening, bool *is_key)
 {
     bool plain;
@@ -160,7 +161,7 @@ static bool take_key(scanner *s, const char *name, char opening, bool *is_key)
     return true;
 }
 
-/* Goes to behind the bracket that opens model.vocab. Brackets are only counted: jansson reads what is outside it. */
+/* Moves to after the bracket that opens model.vocab. It only counts brackets, because jansson reads what is outside. */
 static bool find_vocabulary(scanner *s)
 {
     size_t depth = 0;

@@ -297,7 +297,7 @@ static const command *find_training(const train_audit_work *w)
 {
     const char *name = json_string_value(json_object_get(w->command, "command"));
     const command *found = name ? audit_find_command(w->options, name) : NULL;
-    if (!found || found->spreads != SPREADS_STEPS) refuse_command(w, "its 'command' is none that trains");
+    if (!found || found->spreads != SPREADS_STEPS) refuse_command(w, "its 'command' is not one that trains");
     return found;
 }
 
@@ -314,7 +314,7 @@ static void add_recorded(const train_audit_work *w, const command *command, audi
                    *value = json_string_value(json_array_get(pair, 1));
         const option *row = name ? options_find(command, name) : NULL;
         if (!row || !train_command_records(row) || !row->value != !value || json_array_size(pair) != (value ? 2u : 1u))
-            refuse_command(w, options_text(w->options, "option %zu is none that a run records", k + 1));
+            refuse_command(w, options_text(w->options, "its option %zu is not one that a run records", k + 1));
         if (train_command_reads(row) && files->count) value = file < files->count ? files->items[file] : value;
         file += train_command_reads(row);
         if (strcmp(name, "config") == 0 && w->request->model) value = w->request->model;
