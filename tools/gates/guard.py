@@ -35,6 +35,7 @@ NUMBER = re.compile(r"(?:(?<![\w.)])[+\-−])?(?<![\w.,])\d[\d,]*\.\d+(?:e[+-]?\
 ANY_NUMBER = re.compile(r"(?<![\w.])[+\-−]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 # Names, not results: versions, identifiers of papers, benchmarks with a number in their name, shell code and addresses.
 NAMES = re.compile(r"`[^`]*`|\]\([^)]*\)|https?://\S+|arXiv[: ]\d+\.\d+|(?:SQuAD|version|PyTorch|transformers|Runtime|OpenVINO|Python|NumPy|oneDNN|GCC|gcc|Clang|clang|glibc|Linux|SLEEF|Section|section|C\+\+|Unicode|MKL|CUDA|tokenizers|Julia|[Ll]icen[cs]e|safetensors|QEMU|Bochs|Debian|Apache|meson|Meson) \**v?\d+\.\d+[\d.]*|\b\d+(?:\.\d+){2,}")
+TIED = re.compile(r"\[([+\-−]?\d[\d,.]*)\]")
 TERM = re.compile(r"\[([^\[\]]+)\]")
 
 
@@ -115,7 +116,8 @@ class Source:
 
 
 def cells_of(row):
-    return [" ".join(cell.split()) for cell in row.strip().strip("|").split("|")]
+    """The cells of a row, without brackets, which terms have for themselves."""
+    return [" ".join(re.sub(r"[\[\]]", " ", cell).split()) for cell in row.strip().strip("|").split("|")]
 
 
 def tables(lines):
@@ -258,6 +260,7 @@ def check_terms(begin, lines, sources, sections):
 def check_page(text, sources, page):
     """Yields (numbers, tied ones, Wrong or None) for every block of a page, and for its sentences in ties.tsv."""
     yield from check_ties(page, text, sources)
+    yield from check_sentences(text, sources, [sources[name] for names in SOURCES.findall(text) for name in names.split()])
     own = [sources[name] for names in SOURCES.findall(text) for name in names.split()]
     sections = section_numbers(text)
     for begin, lines in blocks(text):
@@ -286,6 +289,26 @@ def check_page(text, sources, page):
             yield len(numbers), 0, wrong
 
 
+def sentences(text):
+    """Sentences with a number and eight words or more, in lines of one blank between words."""
+    for paragraph in re.split(r"\n\s*\n", re.sub(r"<!--.*?-->", "", text, flags=re.S)):
+        for sentence in re.split(r"(?<=[.;]) ", plain(paragraph)):
+            if re.search(r"\d", sentence) and len(sentence.split()) >= 8 and "|" not in sentence:
+                yield sentence
+
+
+def check_sentences(text, sources, own):
+    """Yields as check_page for every sentence that a source prints in the same words: its numbers are the same as well."""
+    masked = {}
+    for source in own:
+        for sentence in sentences("\n\n".join(source.lines)):
+            masked.setdefault(re.sub(r"\d+", "#", sentence), []).append((sentence, source))
+    for sentence in sentences(text):
+        printed = masked.get(re.sub(r"\d+", "#", sentence), [])
+        if printed and sentence not in [one for one, _ in printed]:
+            yield 0, 0, Wrong(1, sentence, printed[0][0], printed[0][1].command)
+
+
 def check_ties(page, text, sources):
     """Yields (numbers, tied ones, Wrong or None) for every sentence of the page that ties.tsv has."""
     lines = text.splitlines()
@@ -294,8 +317,8 @@ def check_ties(page, text, sources):
             continue
         _, words, terms = row.split("\t")
         terms = [term.strip() for term in terms.split(";")]
-        numbers = re.findall(r"\[([^\[\]]+)\]", words)
-        sentence = re.sub(r"[\[\]]", "", words)
+        numbers = TIED.findall(words)
+        sentence = TIED.sub(r"\1", words)
         begin = next((k for k in range(len(lines)) if sentence in " ".join(" ".join(lines[k:k + 12]).split()) and sentence not in " ".join(" ".join(lines[k + 1:k + 13]).split())), None)
         try:
             if begin is None:
