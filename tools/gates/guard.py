@@ -116,8 +116,8 @@ class Source:
 
 
 def cells_of(row):
-    """The cells of a row, without brackets, which terms have for themselves."""
-    return [" ".join(re.sub(r"[\[\]]", " ", cell).split()) for cell in row.strip().strip("|").split("|")]
+    """The cells of a row, without the signs that terms have for themselves."""
+    return [" ".join(re.sub(r"[:/\[\];#]", " ", cell).split()) for cell in row.strip().strip("|").split("|")]
 
 
 def tables(lines):
@@ -260,6 +260,7 @@ def check_terms(begin, lines, sources, sections):
 def check_page(text, sources, page):
     """Yields (numbers, tied ones, Wrong or None) for every block of a page, and for its sentences in ties.tsv."""
     yield from check_ties(page, text, sources)
+    yield from check_verdicts(text)
     yield from check_sentences(text, sources, [sources[name] for names in SOURCES.findall(text) for name in names.split()])
     own = [sources[name] for names in SOURCES.findall(text) for name in names.split()]
     sections = section_numbers(text)
@@ -307,6 +308,22 @@ def check_sentences(text, sources, own):
         printed = masked.get(re.sub(r"\d+", "#", sentence), [])
         if printed and sentence not in [one for one, _ in printed]:
             yield 0, 0, Wrong(1, sentence, printed[0][0], printed[0][1].command)
+
+
+def check_verdicts(text):
+    """Yields as check_page for a table of verdicts: each numbered section has the verdict, in bold letters, under which the table lists it."""
+    table = re.search(r"^\| verdict \|.*\n\|[-| ]+\n((?:\|.*\n)+)", text, re.M)
+    if not table:
+        return
+    listed = {int(number): cells[0] for cells in map(cells_of, table[1].splitlines()) for number in re.findall(r"\d+", cells[1])}
+    verdicts = "|".join(sorted(set(listed.values())))
+    for number, section in re.findall(r"^## (\d+)\.(.*?)(?=^## |\Z)", text, re.M | re.S):
+        found = re.findall(rf"\*\*({verdicts})\*\*", section, re.I)
+        here = found[-1].lower() if found else "none"
+        wrong = Wrong(text[:text.index(f"## {number}.")].count("\n") + 1, f"claim {number}: {here}", listed.pop(int(number), "none"), "the table of verdicts")
+        yield 0, 0, None if here == wrong.found else wrong
+    for number in listed:
+        yield 0, 0, Wrong(1, f"claim {number}", "no section", "the table of verdicts")
 
 
 def check_ties(page, text, sources):
