@@ -31,7 +31,7 @@ MOST_PAGE_BYTES = 11e6  # with the bundled model
 
 
 def make_page(bench, *arguments, name="page.html", model=DEMO):
-    result = bench.fine("report", model, "--live", "--skip", "verify", "-o", name, *arguments)
+    result = bench.fine("report", model, "--live", "-o", name, *arguments)
     if "no modules" in result.err:
         raise SkipTest("no module is built: ./build.sh wasm")
     check(sorted(os.listdir(bench.folder)) == [name], f"one file: {os.listdir(bench.folder)}")
@@ -324,9 +324,9 @@ def test_wrong_use(bench):
 
 def test_one_page_alone(bench):
     """Without --live, too: a page that says how one that computes is made."""
-    bench.fine("report", DEMO, "-q", "-o", "page.html", "--skip", "verify")
+    bench.fine("report", DEMO, "-q", "-o", "page.html")
     equal(os.listdir(bench.folder), ["page.html"], "one file")
-    bench.fine("report", DEMO, "-q", "-o", "page.htm", "--skip", "verify,receptive-field")
+    bench.fine("report", DEMO, "-q", "-o", "page.htm", "--skip", "receptive-field")
     check(os.path.isfile(bench.path("page.htm")), "a file, too")
     with LivePage("file://" + bench.path("page.html")) as page:
         contains(page.text("#commands"), "deberta report --live")
