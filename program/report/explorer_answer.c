@@ -208,6 +208,7 @@ static deberta_status answer_words(const answered_text *text, bool plain, json_t
     DEBERTA_TRY(
         explorer_answer_masks(text, has_decoder ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM, ANSWER_TOP, &masks, err));
     json_object_set_new(answer, "masks", masks);
+    json_object_set_new(answer, "decoder", json_string(has_decoder ? "emd" : "plain"));
     return DEBERTA_OK;
 }
 

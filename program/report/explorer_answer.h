@@ -28,8 +28,9 @@ deberta_status explorer_answer_masks(const answered_text *text, deberta_task tas
                                      deberta_error *err);
 
 /* All that the heads say, an object: "masks" as above by the Enhanced Mask Decoder where there is one, as fill-mask has
- * them; "classes" [{"label", "probability" or "score"}] and, by token, "tags" [{"label", "probability"}] and "replaced"
- * [probability]. What the model has no head for is missing. plain: without that decoder. */
+ * them, and which "decoder" that was, "emd" or "plain"; "classes" [{"label", "probability" or "score"}] and, by token,
+ * "tags" [{"label", "probability"}] and "replaced" [probability]. What the model has no head for is missing. plain:
+ * without that decoder. */
 deberta_status explorer_answer(const answered_text *text, bool plain, json_t **answer, deberta_error *err);
 
 /* The plain answer of the heads to H[0] ... H[L] in the place of H[L], an array. The heads were trained on H[L] alone:

@@ -80,6 +80,14 @@ def same_replaced(bench, model, text, answer, ablation, what):
         close(answer["replaced"][one["index"]], one["probability"], what)
 
 
+def same_tags(bench, model, text, answer, ablation, what):
+    told = json.loads(bench.fine("tag", model, "--text", text, "--grouping", "none", "--json", *ablation).out)["tokens"]
+    for token, one in enumerate(told, 1):
+        best = one["labels"][0] if "labels" in one else one
+        equal(answer["tags"][token]["label"], best["label"], what)
+        close(answer["tags"][token]["probability"], best["probability"], what)
+
+
 def names_of(layers, heads):
     """What a page offers to take out: every subset of the terms of a layer and of all, each term of a head."""
     subsets = [[term for k, term in enumerate(("c2c", "c2p", "p2c")) if bits >> k & 1] for bits in range(1, 8)]
@@ -108,9 +116,11 @@ def test_other_heads(bench):
     bench.fine("report", model, "--text", text, "-q", "-o", "r", "--ablate", "c2p@0")
     answers = page_of(bench)["texts"][0]["answers"]
     check("masks" not in answers["full"], f"a discriminator has no words: {list(answers['full'])}")
-    same_replaced(bench, model, text, answers["full"], ("--ablate", "c2p@0"), "the report's own ablation")
+    for same in (same_replaced, same_tags):
+        same(bench, model, text, answers["full"], ("--ablate", "c2p@0"), "the report's own ablation")
     name = "p2c@1" if "p2c@1" in answers["without"] else "p2c@all"
-    same_replaced(bench, model, text, answers["without"][name], ("--ablate", f"c2p@0,{name}"), "another one on top")
+    for same in (same_replaced, same_tags):
+        same(bench, model, text, answers["without"][name], ("--ablate", f"c2p@0,{name}"), "another one on top")
 
 
 def test_by_layer(bench):
