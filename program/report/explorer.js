@@ -59,7 +59,7 @@ function updateControls() {
 /* Ticked: the term is in the softmax of all heads the boxes are for; half: of some. */
 function updateKeptTerms() {
     const text = currentText(), scope = headsInScope(byId('keep-scope').value), list = state.removed.replaceAll(',', ', ');
-    const whole = ablatedRun(state.text), canTakeOut = canRecompute(text) || (page.live && text.words);
+    const whole = ablatedRun(state.text), hasAnswers = Object.keys(answersOf(text)?.without ?? {}).length > 0, canTakeOut = canRecompute(text) || hasAnswers || (page.live && text.words);
     byId('keep').disabled = !canTakeOut;
     for (const c of TERMS) byId(`keep-${COMPONENTS[c].key}`).parentElement.hidden = !text.has[c];
     for (const c of termsOf(text)) {
@@ -69,7 +69,8 @@ function updateKeptTerms() {
     }
     byId('keep-all').hidden = !state.removed;
     byId('keep-note').classList.toggle('quiet', !state.removed);
-    byId('keep-note').textContent = whole ? `Taken out of the whole model, so that layers above change too: --ablate ${list}` : !canTakeOut ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed
+    byId('keep-note').textContent = whole ? `Taken out of the whole model, so that layers above change too: --ablate ${list}` : !canTakeOut ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed && !canRecompute(text)
+        ? `Taken out: ${list}. The cells of this text are means of many values and stay; the answer is that of the whole model.` : state.removed
         ? `Taken out: ${list}. Logits and probabilities of these heads are recomputed from their terms; the layers above are not recomputed.${currentQuestion() ? ' The answer is that of the whole model.' : ''}` : '';
 }
 

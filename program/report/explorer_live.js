@@ -4,7 +4,7 @@
 
 const WAIT_MS = 350; // after the last key
 const SLOW_MS = 1500; // a text that took longer is computed when it is asked for, not while it is typed
-const LENS_MS = 500; // for which an answer by layer is computed without being asked for
+const LENS_MS = 1000; // for which an answer by layer is computed without being asked for
 const NOTHING_TYPED = 'There is no sentence yet: type one, then Compute.';
 const OPENING = 'Opening the model …';
 const live = {worker: null, file: 0, piece: 0, sent: false, opened: null, tier: '', queue: [], running: null, number: 0, files: null, good: undefined, picked: '', message: '', wrong: false, timer: 0, slow: false};

@@ -10,8 +10,13 @@
 #include "program/frame/open_model.h"
 #include "program/report/explorer_answer.h"
 
-/* Multiplications for all texts of a page: about two seconds of one core. */
+/* Multiplications for all texts of a page: about two seconds of one core. Reading the word table once costs as much as
+ * a few products with it. */
 #define MOST_MULTIPLICATIONS 1e11
+enum {
+    TABLE_READS = 4,
+    MOST_LISTS = 10000 /* of candidates for a [MASK] in a text, each some 300 bytes of the page */
+};
 
 enum { TERMS = 3 };
 
@@ -133,17 +138,33 @@ static void take_out_of_heads(answering *a)
     }
 }
 
+static size_t count_masks(const answering *a)
+{
+    size_t count = 0;
+    if (!a->text.tokenizer) return 0;
+    const int32_t mask = deberta_tokenizer_special_id(a->text.tokenizer, DEBERTA_SPECIAL_MASK);
+    for (size_t t = 0; t < a->text.tokens; t++) count += a->text.ids[t] == mask;
+    return count;
+}
+
 static double multiplications(const answering *a)
 {
     const deberta_model_info *info = a->info;
-    const double h = (double)info->hidden_size, one = 4 * h * h + 2 * h * (double)info->intermediate_size;
-    const double masks = a->text.tokenizer ? 1 : 0; /* rarely more */
-    return (double)info->layers * one * (double)a->text.tokens + masks * h * (double)info->vocabulary_size;
+    const double h = (double)info->hidden_size, n = (double)a->text.tokens;
+    const double one = 4 * h * h + 2 * h * (double)info->intermediate_size + 4 * n * h; /* token, of a layer */
+    const double masks = (double)count_masks(a), words = masks > 0 ? masks + TABLE_READS : 0;
+    return (double)info->layers * one * n + words * h * (double)info->vocabulary_size;
+}
+
+/* So many encodes and what the heads say of each. */
+static bool is_worth(const answering *a, double runs, double budget)
+{
+    return runs * multiplications(a) <= budget && runs * (double)count_masks(a) <= MOST_LISTS;
 }
 
 static json_t *answer_text(answering *a, double budget)
 {
-    const double layers = (double)a->info->layers, heads = (double)a->info->heads, one = multiplications(a);
+    const double layers = (double)a->info->layers, heads = (double)a->info->heads;
     const double runs_of_layers = layers * (double)take_out_at(a, false, NULL) + layers + 1,
                  runs_of_heads = layers * heads * (double)take_out_at(a, true, NULL);
     json_t *full = answer_without(a, "");
@@ -151,12 +172,12 @@ static json_t *answer_text(answering *a, double budget)
     json_t *answers = json_pack("{s:o, s:{}}", "full", full, "without");
     if (!answers) memory_short();
     a->without = json_object_get(answers, "without");
-    if (runs_of_layers * one <= budget) {
+    if (is_worth(a, runs_of_layers, budget)) {
         json_object_set_new(answers, "layers", answers_by_layer(a));
         take_out_at(a, false, "all");
         take_out_of_layers(a);
     }
-    if ((runs_of_layers + runs_of_heads) * one <= budget) take_out_of_heads(a);
+    if (is_worth(a, runs_of_layers + runs_of_heads, budget)) take_out_of_heads(a);
     return answers;
 }
 
