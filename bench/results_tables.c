@@ -111,14 +111,6 @@ static void add_parts(result_table *table, const bench_result *r, double peak)
     }
 }
 
-/* Whether the stage multiplies integers: in low precision the linear layers of the encoder do, in int8 attention as
- * well; other stages are of float32. */
-static bool is_of_integers(profile_stage stage, deberta_precision precision)
-{
-    if (stage == PROFILE_ATTENTION) return precision == DEBERTA_PRECISION_INT8;
-    return stage == PROFILE_QKV || stage == PROFILE_ATTENTION_OUTPUT || stage == PROFILE_FEED_FORWARD;
-}
-
 static void add_breakdown(result *to, const bench_results *results, const bench_result *r)
 {
     static const result_column columns[] = {{"stage", NULL, COLUMN_TEXT, NULL, 0},
@@ -146,7 +138,7 @@ static void add_breakdown(result *to, const bench_results *results, const bench_
     for (int s = 0; s < PROFILE_STAGES; s++) {
         const bench_stage *stage = &r->breakdown[s];
         if (stage->seconds == 0 && (s == PROFILE_TASKS || stage->bytes == 0)) continue;
-        const double own_peak = is_of_integers((profile_stage)s, bench_precision(r)) ? peak : of_floats;
+        const double own_peak = cost_stage_is_of_integers((profile_stage)s, bench_precision(r)) ? peak : of_floats;
         add_stage(table, cost_stage_name((profile_stage)s), stage, r->breakdown_s, own_peak);
         if (s == PROFILE_ATTENTION) add_parts(table, r, own_peak);
         total.gflop += stage->gflop;
