@@ -25,6 +25,7 @@ static const command *const commands[] = {
     &command_eval,
     &command_tag,
     &command_answer,
+    &command_attribute,
 #if HAVE_VIZ
     &command_attention,
 #endif
