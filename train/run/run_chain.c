@@ -158,7 +158,8 @@ static deberta_status open_file(run_chain *chain, deberta_error *err)
     if (chain->begun && *chain->begun->first_link) return go_on(chain, err);
     if (chain->every == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%s/" CHAIN_FILE ": its first line was not written whole; it begins again where chain_every says how "
+                     "%s/" CHAIN_FILE
+                     ": its first line was not written whole; it begins again where chain_every says how "
                      "many steps are between its records (--chain, --chain-every)",
                      QUOTE(chain->folder));
     if (ftruncate(chain->file, 0) != 0) return chain_failed(chain, err);
