@@ -38,11 +38,12 @@ vectors=$(echo "$work"/deberta-vectors-*/tests/golden)
 mkdir mine
 for case in 01-v1-both-n33 16-v3-b256-n33 31-v3-qa; do
     deberta encode "$vectors/$case" --input "$vectors/$case/expected.safetensors" --hidden all --attention-layers all --component-layers all --logits -q -o "mine/$case.safetensors"
-    python3 "$vectors/check_vectors.py" $case "mine/$case.safetensors" --bits | tail -n 1
+    python3 "$vectors/check_vectors.py" $case "mine/$case.safetensors" --bits >"$work/judged" || { cat "$work/judged"; exit 1; }
+    tail -n 1 "$work/judged"
 done
 
 if [ -e "$(echo "$files"/deberta-*-page.html)" ]; then
-    step "page: its model is that of the wheel, and nothing of it comes from elsewhere"
+    step "page: it has modules, and asks no other machine"
     python3 "$tools/check_page.py" "$files"/deberta-*-page.html
 fi
 
