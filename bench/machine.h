@@ -90,7 +90,7 @@ typedef struct machine_sheet {
     bool virtual_machine;
     char hypervisor[32], microcode[32]; /* empty: unknown */
     char huge_pages[16];     /* how the system gives huge pages to who does not ask: always, madvise, never */
-    size_t huge_page_bytes;  /* anonymous memory of this process in huge pages, while it measured */
+    size_t huge_page_bytes;  /* of a process with the model and a session, in huge pages; 0: none, or no model */
     char tiers[64], isa[16]; /* tiers: names separated by blanks */
     topology_info topology;
     size_t memory_bytes;
@@ -103,6 +103,9 @@ typedef struct machine_sheet {
     size_t note_count;
     char notes[MACHINE_MAX_NOTES][192]; /* why this machine was not quiet; none if it was */
 } machine_sheet;
+
+/* Anonymous memory of this process in huge pages; 0 where the system does not tell. */
+size_t machine_huge_page_bytes(void);
 
 /* Everything but roofs, and what is only known at the end. */
 deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err);
