@@ -3,7 +3,8 @@
     tools/peers.py growth --out R                         all parts; a page (R/growth.md) and a figure (R/growth.png, R/growth.pdf)
     tools/peers.py growth --out R --only tokens --seconds 50     in pieces: the same command goes on where it stopped
 
-A point is a process of `deberta bench`, and its JSON a file of R. SPDX-License-Identifier: MIT
+A point is a process of `deberta bench`, and its JSON a file of R. One that other processes disturbed is marked, and measured again by the same
+command; the less disturbed one is kept. SPDX-License-Identifier: MIT
 """
 import contextlib
 import json
@@ -63,13 +64,23 @@ def file_of(out, part, name):
     return out / part / f"{name.replace(', ', '-').replace(' ', '-')}.json"
 
 
+def result_of(path):
+    return json.loads(path.read_text("utf-8"))["results"][0]
+
+
+def is_disturbed(given, name, result):
+    """The neighbour that a point is measured beside is no disturbance."""
+    return result["other_cores"] > given.other_cpus + ("busy" in name)
+
+
 def measure(given):
-    """What R lacks; false where the time was over before."""
+    """What R lacks or has disturbed; false where the time was over before."""
     begun, runner = time.monotonic(), Runner(given.limit)
     for part, (points, _, _) in PARTS.items():
         for name, model, options in points(given):
             path = file_of(given.out, part, name)
-            if path.exists() or part not in given.only:
+            before = result_of(path) if path.exists() else None
+            if part not in given.only or (before and not is_disturbed(given, name, before)):
                 continue
             if time.monotonic() - begun > given.seconds:
                 print(f"{part}, {name}: not measured, the time is over; the same command goes on")
@@ -79,8 +90,11 @@ def measure(given):
             with busy:
                 words = [str(word) for pair in options.items() for word in pair]
                 done = runner.run(given.program, "bench", model, *words, "--no-peak", "--json", "--quiet")
-            path.write_text(done.output, "utf-8")
-            print(f"{part}, {name}: {1e3 * json.loads(done.output)['results'][0]['median_s']:.4g} ms", flush=True)
+            found = json.loads(done.output)["results"][0]
+            if not before or found["other_cores"] < before["other_cores"]:
+                path.write_text(done.output, "utf-8")
+            marked = "  DISTURBED" if is_disturbed(given, name, found) else ""
+            print(f"{part}, {name}: {1e3 * found['median_s']:.4g} ms, others {found['other_cores']:.2f}{marked}", flush=True)
     return True
 
 
@@ -101,10 +115,10 @@ def step(before, now, along, value):
 def rows_of(given, part):
     """[(name, result)] of what is measured."""
     found = [(name, file_of(given.out, part, name)) for name, _, _ in PARTS[part][0](given)]
-    return [(name, json.loads(path.read_text("utf-8"))["results"][0]) for name, path in found if path.exists()]
+    return [(name, result_of(path)) for name, path in found if path.exists()]
 
 
-def lines_of(part, rows):
+def lines_of(given, part, rows):
     along = PARTS[part][1]
     titles = ["", "median ms", "minimum ms", "others, cores", "workspace MB", "peak MB"] + (["exponent of time"] if along else ["time / first"])
     yield "| " + " | ".join(titles) + " |"
@@ -113,7 +127,8 @@ def lines_of(part, rows):
     for name, r in rows:
         series = before and before["precision"] == r["precision"]
         last = step(before if series else None, r, along, "median_s") if along else f"{r['median_s'] / rows[0][1]['median_s']:.3f}"
-        yield (f"| {name} | {1e3 * r['median_s']:.4g} | {1e3 * r['min_s']:.4g} | {r['other_cores']:.2f} | {r['workspace_bytes'] / 1e6:.4g} | "
+        mark = "!" if is_disturbed(given, name, r) else ""
+        yield (f"| {name} | {1e3 * r['median_s']:.4g}{mark} | {1e3 * r['min_s']:.4g} | {r['other_cores']:.2f} | {r['workspace_bytes'] / 1e6:.4g} | "
                f"{r['peak_rss_bytes'] / 1e6:.4g} | {last} |")  # fmt: skip
         before = r
     for precision in dict.fromkeys(r["precision"] for _, r in rows) if along else ():
@@ -133,10 +148,10 @@ def page(given):
     yield (f"{sheet['cpu']}, {sheet['usable_cores']} cores, {sheet['isa']}; {sheet['date'][:10]}, {sheet['version']} {sheet['commit']}; float32 and "
            f"{given.threads} threads where nothing else is said. Random weights in the shape of v3-base.\n")  # fmt: skip
     yield "    tools/peers.py growth --out R\n"
-    yield "An exponent in a row is that between it and the row above; others: cores that other processes used meanwhile."
+    yield f"An exponent in a row is that between it and the row above; others: cores that other processes used meanwhile; `!`: more than {given.other_cpus}, so no result."
     for part, rows in parts.items():
         yield f"\n## {PARTS[part][2]}\n"
-        yield from lines_of(part, rows)
+        yield from lines_of(given, part, rows)
 
 
 def draw(given):
@@ -158,6 +173,7 @@ def options(parser):
     add("--threads", type=int, default=min(2, CORES))
     add("--only", type=lambda text: text.split(","), default=list(PARTS), help=f"parts to measure: {', '.join(PARTS)}")
     add("--seconds", type=float, default=math.inf, help="begin no point after so long")
+    add("--other-cpus", type=float, default=0.1, help="cores that others may use while a point is measured")
     add("--limit", type=float, default=900, help="seconds that one point may take")
 
 
