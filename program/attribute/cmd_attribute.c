@@ -76,7 +76,10 @@ static asked_head choose_head(const attribute_job *job)
     if (option_given(&o->reading.common, &o->head)) return (asked_head)o->head;
     if (o->answer) return HEAD_MLM;
     if (o->token) return has_head(job->run, DEBERTA_TASK_TOKEN) ? HEAD_TOKEN : HEAD_RTD;
-    return has_head(job->run, DEBERTA_TASK_SEQUENCE) ? HEAD_SEQUENCE : HEAD_MLM;
+    if (has_head(job->run, DEBERTA_TASK_SEQUENCE)) return HEAD_SEQUENCE;
+    if (has_head(job->run, DEBERTA_TASK_MLM) || has_head(job->run, DEBERTA_TASK_MLM_EMD)) return HEAD_MLM;
+    if (has_head(job->run, DEBERTA_TASK_TOKEN)) return HEAD_TOKEN;
+    return has_head(job->run, DEBERTA_TASK_RTD) ? HEAD_RTD : HEAD_SEQUENCE;
 }
 
 static deberta_task task_of_head(const attribute_job *job)
@@ -121,6 +124,7 @@ static void attribute_begin(task_run *run)
     job->task = task_of_head(job);
     task_require(run->options, &run->batches, job->task);
     check_head_options(job);
+    if (job->task == DEBERTA_TASK_MLM_EMD) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
     job->mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK);
     job->baseline_id = job->asked->baseline == BASELINE_MASK ? job->mask_id
                        : job->asked->baseline == BASELINE_PAD
@@ -258,7 +262,8 @@ static const char *logit_name(const attribute_job *job, size_t index)
     const task_run *run = job->run;
     size_t bytes;
     if (job->task == DEBERTA_TASK_RTD) return "replaced";
-    if (job->task == DEBERTA_TASK_SEQUENCE || job->task == DEBERTA_TASK_TOKEN) return task_run_label(run, index);
+    if (job->task == DEBERTA_TASK_SEQUENCE || job->task == DEBERTA_TASK_TOKEN)
+        return options_text(run->options, "%s", task_run_label(run, index)); /* a figure is drawn without the model */
     const char *name = deberta_tokenizer_token(run->batches.tokenizer, (int32_t)index, &bytes);
     return name ? options_text(run->options, "%.*s", (int)bytes, name) : options_text(run->options, "%zu", index);
 }
@@ -289,7 +294,6 @@ static attributed_text attributed_text_of(const attribute_job *job, const task_t
     const attribute_options *asked = job->asked;
     attributed_text shown = {
         .found = found,
-        .model = job->run->batches.info.name,
         .head = deberta_task_name(job->task),
         .answer = logit_name(job, o->answer),
         .contrast = o->contrast == DEBERTA_NO_CONTRAST ? NULL : logit_name(job, o->contrast),
