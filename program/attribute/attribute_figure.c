@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "output/scope.h"
+#include "program/attention/figure_data.h"
 #include "program/attribute/attribute_output.h"
 #include "viz/chart_columns.h"
 #include "viz/shaded_text.h"
@@ -102,4 +103,54 @@ deberta_status attribute_draw(const void *what, const figure_style *style, const
     chart_columns_free(&columns);
     scope_free(&memory);
     return status;
+}
+
+/* Columns of the numbers, one line after the other. */
+typedef struct number_lines {
+    const char **parts, **labels;
+    double *indices, *values;
+    size_t count;
+} number_lines;
+
+static void add_line(number_lines *lines, const char *part, size_t index, const char *label, double value)
+{
+    lines->parts[lines->count] = part;
+    lines->indices[lines->count] = (double)index;
+    lines->labels[lines->count] = label;
+    lines->values[lines->count++] = value;
+}
+
+static void add_lines(const common_options *options, const attributed_text *text, number_lines *lines)
+{
+    static const char *const names[] = {"word", "position", "token type"};
+    const deberta_attribution *a = text->found;
+    const double *const by_token[] = {a->words, a->positions, a->token_types};
+    for (size_t which = 0; which < 3; which++)
+        for (size_t t = 0; t < a->tokens; t++)
+            add_line(lines, names[which], t, text->tokens[t].text, by_token[which][t]);
+    for (size_t which = 0; which < 2; which++)
+        for (size_t k = 0; k < a->distance_count; k++) {
+            const deberta_attribution_distance *d = &a->distances[k];
+            const char *label = options_text(options, "%td to %td", d->first, d->last);
+            add_line(lines, which ? "p2c" : "c2p", d->row, label, which ? d->p2c : d->c2p);
+        }
+}
+
+deberta_status attribute_write_numbers(const common_options *options, const attributed_text *text, const char *path,
+                                       deberta_error *err)
+{
+    const size_t most = 3 * text->found->tokens + 2 * text->found->distance_count;
+    number_lines lines = {.parts = options_take(options, most, sizeof *lines.parts),
+                          .labels = options_take(options, most, sizeof *lines.labels),
+                          .indices = options_take(options, most, sizeof *lines.indices),
+                          .values = options_take(options, most, sizeof *lines.values)};
+    add_lines(options, text, &lines);
+    figure_data data = {.options = options, .line_count = lines.count};
+    figure_data_file file = {0};
+    figure_data_add_column(&data, (figure_column){.name = "part", .texts = lines.parts});
+    figure_data_add_column(&data, (figure_column){.name = "index", .numbers = lines.indices});
+    figure_data_add_column(&data, (figure_column){.name = "label", .texts = lines.labels});
+    figure_data_add_column(&data, (figure_column){.name = "attribution", .numbers = lines.values});
+    DEBERTA_TRY(figure_data_write(&data, path, NULL, 0, &file, err));
+    return figure_data_commit(&file, err);
 }

@@ -25,6 +25,9 @@ const char *attribute_word(const char *token);
 void attribute_show(FILE *out, const common_options *options, const attributed_text *text);
 json_t *attribute_describe(const attributed_text *text);
 
+/* Writes a line for each token and part, and for each row of the relative table and term, into a .csv. */
+deberta_status attribute_write_numbers(const common_options *options, const attributed_text *text, const char *path,
+                                       deberta_error *err);
 /* Draws an attributed_text: the tokens as shaded text, and bars over distances (output_drawing). */
 deberta_status attribute_draw(const void *text, const figure_style *style, const char *const *paths, size_t path_count,
                               deberta_error *err);

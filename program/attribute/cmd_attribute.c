@@ -25,7 +25,7 @@ typedef struct attribute_options {
     reading_options reading;
     const char *class, *answer, *token;
     int head, of, method, baseline, mlm_decoder;
-    const char *parts;
+    const char *parts, *numbers;
     size_t steps;
     figure_style style;
 } attribute_options;
@@ -367,8 +367,10 @@ static void note_gap(const attribute_job *job, const deberta_attribution_options
 /* A figure shows one text. */
 static void keep_for_figure(attribute_job *job, const attributed_text *shown, deberta_attribution **found)
 {
-    if (job->paths.figure_count == 0) return;
-    if (job->kept) usage_wrong(job->run->options, "a figure shows one text, but there are more: leave out the picture");
+    if (job->paths.figure_count == 0 && !job->asked->numbers) return;
+    if (job->kept)
+        usage_wrong(job->run->options,
+                    "a figure shows one text, but there are more: leave out the picture and --numbers");
     job->kept = options_take(job->run->options, 1, sizeof *job->kept);
     *job->kept = *shown;
     job->own = *found;
@@ -399,6 +401,24 @@ static deberta_status attribute_look(task_run *run, task_text *text, deberta_err
 
 /* -------------------------------------------------------------------------------------------------------- the command */
 
+static void write_numbers(const attribute_job *job)
+{
+    deberta_error error;
+    deberta_status (*const write)(const common_options *, const attributed_text *, const char *, deberta_error *) =
+        DRAWING(attribute_write_numbers);
+    if (write)
+        must(&job->asked->reading.common, write(&job->asked->reading.common, job->kept, job->asked->numbers, &error),
+             &error);
+}
+
+static void check_numbers(const attribute_options *o)
+{
+    if (!o->numbers) return;
+    if (!HAVE_VIZ) option_wrong(&o->reading.common, &o->numbers, "this program was built without figures");
+    if (!path_has_suffix(o->numbers, ".csv"))
+        option_wrong(&o->reading.common, &o->numbers, "'%s' does not end in .csv", o->numbers);
+}
+
 static int attribute_run(const common_options *options)
 {
     static const task_command command = {.names = {.text = "text", .pair = "pair"},
@@ -408,11 +428,13 @@ static int attribute_run(const common_options *options)
     const attribute_options *o = (const attribute_options *)options;
     attribute_job job = {.asked = o, .parts = read_parts(o)};
     check_float32(options, "an attribution");
+    check_numbers(o);
     output_paths_read(options, &job.paths);
     if (job.paths.figure_count) figure_style_note_font(options, &o->style);
     const int status = task_run_all(options, &command, &job);
     if (status == EXIT_OK && job.kept)
         output_draw(options, job.paths.figures, job.paths.figure_count, DRAWING(attribute_draw), job.kept, &o->style);
+    if (status == EXIT_OK && job.kept && o->numbers) write_numbers(&job);
     deberta_attribution_free(&job.own);
     return status;
 }
@@ -450,7 +472,12 @@ static const option asked[] = {
      FLAG_AT(reading_options, strict)},
     {.name = NULL},
 };
-static const option look[] = {FIGURE_STYLE_ROWS(attribute_options, style), {.name = NULL}};
+static const option look[] = {
+    FIGURE_STYLE_ROWS(attribute_options, style),
+    {"numbers", 0, "FILE", "the attributions of the text as .csv: part, index, label, attribution",
+     TEXT_AT(attribute_options, numbers), .role = OPTION_OUTPUT},
+    {.name = NULL},
+};
 static const option_group groups[] = {{asked, 0, NULL}, {look, 0, "the figure"}, {NULL, 0, NULL}};
 
 const command command_attribute = {
