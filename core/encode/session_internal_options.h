@@ -173,8 +173,8 @@ typedef struct session_interventions {
     const void *attend_context;
 } session_interventions;
 
-/* Fails with DEBERTA_E_UNSUPPORTED for a change that the model has no place for. */
-deberta_status interventions_check(const deberta_model *model, const deberta_interventions *changes,
+/* Fails for a change that the model has no place for, or a session with these features no memory. */
+deberta_status interventions_check(const deberta_model *model, unsigned features, const deberta_interventions *changes,
                                    deberta_error *err);
 
 typedef struct session_internal_options {
