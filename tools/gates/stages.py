@@ -5,6 +5,7 @@ A stage is a function that does its steps one after the other; `full` says wheth
 import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -105,9 +106,9 @@ def without_fma_whole(stage, _full):
     stage.program("golden", emulator + ["build/tests/golden/golden", "--isa", "scalar", "--only", "01-,08-,16-,20-,33-,36-", "--failures-only"])
 
 
-def build_for_neon(stage):
+def build_for_neon(stage, *targets):
     stage.configure("build-arm64", ["-Dviz=disabled", "--werror"], cross_file="tools/gates/cross-aarch64.ini")
-    stage.build("build-arm64", ["tests/golden/golden", "tests/golden/identity", "tests/checkasm/checkasm"])
+    stage.build("build-arm64", targets or ["tests/golden/golden", "tests/golden/identity", "tests/checkasm/checkasm"])
 
 
 def on_neon(stage, title, cpu, program, *words, limit=1800):
@@ -368,6 +369,18 @@ def long_runs(stage, _full):
     stage.configure("build-threads", THREAD_OPTIONS)
     stage.build("build-threads", ["tests/long/long_run"])
     stage.program("8 callers, thread sanitizer", ["setarch", "-R", "build-threads/tests/long/long_run", small, "callers", "1000"], of_tiers=False)
+
+
+def audits(stage, _full):
+    """Runs that this processor trains, executed again by emulated ones."""
+    native_build(stage, "deberta")
+    build_for_neon(stage, "deberta")
+    auditors = {"neon,scalar": ["qemu-aarch64-static", "-cpu", "max", os.path.join(ROOT, "build-arm64", "deberta")]}
+    if shutil.which("bochs-bin"):
+        program = os.path.join(ROOT, "build", "deberta")
+        auditors["avx512"] = [os.path.join(ROOT, "tools", "gates", "run-avx512-bochs.sh"), "-t", "1500", "-f", ".", program]
+    for tiers, auditor in auditors.items():
+        cli_cases(stage, f"audits by {tiers}", "emulated_audits", environment={"DEBERTA_TEST_AUDITOR": " ".join(auditor), "DEBERTA_TEST_AUDITOR_TIERS": tiers}, limit=7200)
 
 
 def drawn_cases(stage, _full):
