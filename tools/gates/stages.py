@@ -74,7 +74,10 @@ def program(stage, full):
     native_build(stage)
     stage.tests("the program", "build", suites("cli", without=("sampled", "turns", "long", *beyond)))
     stage.tests("samples of what has many combinations", "build", lambda test: suites_of(test) >= {"cli", "sampled"} and "turns" not in suites_of(test), quick=True)
-    stage.tests("what takes turns", "build", suites("turns", without=beyond), quick=True, turns=NATIVE_TURNS, nightly="native-whole")
+    if full:
+        stage.tests("what takes turns", "build", suites("turns"), quick=True, turns=NATIVE_TURNS, nightly="native-whole")
+    else:
+        stage.leave("native-whole", "what takes turns")
 
 
 def native_whole(stage, _full):
