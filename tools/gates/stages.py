@@ -21,7 +21,7 @@ THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dc_args=-g1", "-D
 NEON_TIERS = ("neon", "neondot", "neoni8mm")
 X86 = os.uname().machine == "x86_64"
 # Into how many parts is divided what takes turns: each run has one of them, a nightly stage all.
-NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_TURNS, NEON_KERNEL_TURNS, IDENTITY_TURNS, PYTHON_TURNS = 4, 8, 4, 8, 4, 6, 5, 4
+NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_TURNS, NEON_KERNEL_TURNS, IDENTITY_TURNS, PYTHON_TURNS = 8, 8, 4, 8, 4, 6, 5, 8
 
 
 def names(*wanted):
