@@ -99,7 +99,7 @@ def lines_of(text):
 def numbers_of(page):
     """Every number of a page is what its source says (tools/gates/guard.py)."""
     sources, tied, count = guard.Sources(ROOT), 0, 0
-    for found, known, wrong in guard.check_page(text_of(page), sources):
+    for found, known, wrong in guard.check_page(text_of(page), sources, page):
         count, tied = count + found, tied + known
         if wrong:
             yield Row(f"{page}:{wrong.line}: states {wrong.stated}", wrong.source, f"found {wrong.found}", "-", False)
