@@ -147,8 +147,7 @@ VF void dot_all(const integer_format format, const integer_gemm_task *task)
 {
     integer_gemm_task_assert(task);
     for (size_t panel = 0; panel < task->panels;) {
-        const size_t left = task->panels - panel, most = INTEGER_PANELS(FORMAT_DIGITS(format));
-        const size_t here = left < most ? left : left == 4 && most == 3 ? 2 : most; /* 4 = 2 + 2: one alone is slow */
+        const size_t left = task->panels - panel, most = INTEGER_PANELS(FORMAT_DIGITS(format)), here = left < most ? left : most;
         switch (here) {
         case 1: dot_panels(format, 1, task, panel); break;
 #if INTEGER_PANELS(1) > 1
