@@ -768,7 +768,7 @@ def page_json(page, name):
 
 
 def test_whole_report(bench):
-    bench.fine("report", TINY.replace("layers=1", "layers=2"), "-n", "4-8*2", "--reps", "1", "--isa", "scalar", "--threads", "1", "-o", "r")
+    bench.fine("report", TINY.replace("layers=1", "layers=2"), "-n", "4-8*2", "--reps", "1", "--isa", "scalar", "--threads", "1", "--with", "verify", "-o", "r")
     page = open(bench.path("r/index.html"), encoding="utf-8").read()
     assert {(r["isa"], r["threads"]) for r in bench.load("r/lengths.json")["results"]} == {("scalar", 1)}
     for name in ("info", "verify", "receptive-field", "layers"):
@@ -818,7 +818,7 @@ def test_report_texts(bench):
 
 def test_report_ablated(bench):
     """An intervention reaches texts, figures and verification, and says so in the commands of the page."""
-    bench.fine("report", TINY, "--ids", "1,7,3,5", "--skip", "latency", "--ablate", "c2p@0:1", "--ablate", "p2c@all", "-o", "r")
+    bench.fine("report", TINY, "--ids", "1,7,3,5", "--with", "verify", "--ablate", "c2p@0:1", "--ablate", "p2c@all", "-o", "r")
     tensors = read_tensors(bench.path("r/text0.safetensors"))[0]
     assert any(tensors["attn.0.c2p"].values) and not any(tensors["attn.0.p2c"].values)
     about = page_json(open(bench.path("r/index.html"), encoding="utf-8").read(), "page")
