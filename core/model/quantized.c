@@ -38,12 +38,14 @@ static inline int32_t size_bits(float x)
     return bits & INT32_MAX;
 }
 
-/* Divides by the factors. Returns the largest |w|, and a NaN in *poison if one of them is not finite: these become 0. */
+/* Divides by the factors. Returns the largest |w|, and a NaN in *poison if one of them is not finite: these become 0.
+ */
 static float divide_weights(output_block *block, const float *restrict w, const float *restrict factors, size_t depth,
                             float *poison)
 {
     float *restrict to = block->w, largest = 0;
-    int32_t most = 0; /* of bits, which order as the numbers do: a maximum of floats depends on its order if there are NaNs */
+    int32_t most =
+        0; /* of bits, which order as the numbers do: a maximum of floats depends on its order if there are NaNs */
     for (size_t k = 0; k < depth; k++) {
         to[k] = w[k] / factors[k];
         const int32_t bits = size_bits(to[k]);

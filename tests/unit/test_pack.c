@@ -176,7 +176,8 @@ static float output_scale(const float *w, const float *factors, size_t depth, fl
 }
 
 /* The definition, a number at a time, of one output of one block. */
-static void check_quantized_output(const packed_matrix *m, size_t start, size_t output, const float *w, const float *factors)
+static void check_quantized_output(const packed_matrix *m, size_t start, size_t output, const float *w,
+                                   const float *factors)
 {
     const size_t depth = minimum(m->block_depth, m->depth - start), plane = quantized_block_depth(m, start) * PANEL;
     const size_t lane = (start / m->block_depth * m->panel_count + output / PANEL) * PANEL;
