@@ -91,7 +91,7 @@ function drawAnswers() {
     byId('answer-what').textContent = asked.length < 2 ? question.title : '';
     const without = state.removed ? [make('th', {scope: 'col', title: removedInWords()}, 'without')] : [];
     byId('answers').replaceChildren(make('caption', {class: 'hidden'}, `${question.title}: what the model answers`),
-        make('thead', {}, make('tr', {}, make('td'), make('td', {class: 'bars'}), make('th', {scope: 'col'}, 'all terms'), ...without)),
+        make('thead', {}, make('tr', {}, make('td'), make('td', {class: 'bars'}), make('th', {scope: 'col'}, / --ablate /.test(page.command) ? 'as given' : 'all terms'), ...without)),
         make('tbody', {}, ...comparedAnswers(question, text).map((item) => answerRow(question, item))));
     const waits = state.removed && !answerNow(text), command = answerCommand(question);
     byId('answer-note').textContent = !waits ? wordsOfAnswer(question, text) : page.live ? 'Computing …' : 'This page does not hold the answer without these terms; the program has it:';
