@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/topology.h"
+#include "core/base/parallel.h"
 
 /* ------------------------------------------------------------------------------------------------------------ roofs */
 
@@ -30,6 +30,33 @@ typedef struct machine_roofs {
  * that this machine lacks stay 0. bandwidth false: only multiply-adds. Takes about a second. */
 deberta_status machine_measure_roofs(machine_roofs *roofs, const size_t *threads, size_t count, unsigned isa_mask,
                                      bool bandwidth, deberta_error *err);
+/* Slices of the same loops between encodes: what the machine does in that minute, under that load, rather than at its
+ * best. */
+typedef struct machine_slices {
+    executor *by;                         /* the threads that encode */
+    const struct peak_kernel *kernels[2]; /* of float32, and of what integer kernels multiply; NULL: none */
+    size_t rounds[2];                     /* of a task */
+    size_t busy;                          /* of the threads, those that have a core */
+} machine_slices;
+
+void machine_slices_prepare(machine_slices *slices, deberta_isa isa, executor *by, size_t cores);
+/* Returns the rate of two milliseconds of products on all threads, in GFLOP/s or GOP/s, and adds its time. 0: there is
+ * no such loop. */
+double machine_slice_products(const machine_slices *slices, bool of_integers, double *seconds);
+
+/* Memory larger than all caches, read piece by piece. */
+typedef struct machine_stream machine_stream;
+/* NULL where there is no memory for it. */
+machine_stream *machine_stream_new(const topology_info *machine);
+void machine_stream_free(machine_stream **stream);
+/* Returns the bandwidth of reading the next so many pieces of 3 MiB, in GB/s, and adds its time. */
+double machine_slice_reading(machine_stream *stream, executor *by, double *seconds);
+
+/* The clock rate in GHz that a thread has right behind two milliseconds of the widest products: a processor lowers it
+ * for them, and scalar code alone does not show it. 0: not known on this architecture. */
+double machine_wide_clock_ghz(void);
+/* Of floats, or of bytes; int16 takes three of those for one product. */
+double machine_rate_of(double gflops, double gops, deberta_precision precision);
 /* Upper limit of useful products of a precision; int16 takes three products of bytes for one. 0: not measured. */
 double machine_peak_of(const machine_roofs *roofs, deberta_isa isa, size_t threads, deberta_precision precision);
 /* The limit of float32. */
@@ -61,13 +88,17 @@ typedef struct machine_sheet {
     char compiler[96], flags[512];
     char cpu[96], architecture[32], system[128];
     bool virtual_machine;
+    char hypervisor[32], microcode[32]; /* empty: unknown */
+    char huge_pages[16];     /* how the system gives huge pages to who does not ask: always, madvise, never */
+    size_t huge_page_bytes;  /* anonymous memory of this process in huge pages, while it measured */
     char tiers[64], isa[16]; /* tiers: names separated by blanks */
     topology_info topology;
     size_t memory_bytes;
     char governor[32];
-    double load;                       /* one-minute average when the sheet was made */
-    double clock_ghz, clock_ghz_after; /* measured, at the beginning and at the end; 0: unknown */
-    machine_activity activity;         /* while measuring */
+    double load;                                 /* one-minute average when the sheet was made */
+    double clock_ghz, clock_ghz_after;           /* measured, at the beginning and at the end; 0: unknown */
+    double clock_wide_ghz, clock_wide_ghz_after; /* the same behind products of the widest registers */
+    machine_activity activity;                   /* while measuring */
     machine_roofs roofs;
     size_t note_count;
     char notes[MACHINE_MAX_NOTES][192]; /* why this machine was not quiet; none if it was */

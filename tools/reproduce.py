@@ -99,7 +99,7 @@ def lines_of(text):
 def numbers_of(page):
     """Every number of a page is what its source says (tools/gates/guard.py)."""
     sources, tied, count = guard.Sources(ROOT), 0, 0
-    for found, known, wrong in guard.check_page(text_of(page), sources):
+    for found, known, wrong in guard.check_page(text_of(page), sources, page):
         count, tied = count + found, tied + known
         if wrong:
             yield Row(f"{page}:{wrong.line}: states {wrong.stated}", wrong.source, f"found {wrong.found}", "-", False)
@@ -211,7 +211,7 @@ def cheap(only, out):
     sources, total, tied = guard.Sources(ROOT), 0, 0
     for page in [only] if only else guard.pages(ROOT):
         here = [0, 0]
-        for count, known, wrong in guard.check_page(text_of(page), sources):
+        for count, known, wrong in guard.check_page(text_of(page), sources, page):
             if wrong:
                 print(f"{page}:{wrong.line}: stated {wrong.stated}; found {wrong.found}; source {wrong.source}")
                 return 1
