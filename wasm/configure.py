@@ -33,7 +33,7 @@ PCRE2 = ("auto_possess compile config context convert dfa_match error extuni fin
 # jansson exports a name that the library has, too; a static link would take either.
 JANSSON_FLAGS = ["-DHAVE_CONFIG_H", "-Dutf8_encode=jansson_utf8_encode", "-Dutf8_check_first=jansson_utf8_check_first", "-w"]
 PCRE2_FLAGS = ["-Oz", "-DPCRE2_CODE_UNIT_WIDTH=8", "-DHAVE_CONFIG_H", "-DSUPPORT_UNICODE", "-DSUPPORT_PCRE2_8", "-DPCRE2_STATIC", "-w"]
-EXPLORER = ["program/report/explorer_answer.c", "program/report/explorer_head.c", "program/report/explorer_cells.c", "analysis/attention_habits.c", "analysis/attention_statistics.c",
+EXPLORER = ["program/report/explorer_head.c", "program/report/explorer_cells.c", "analysis/attention_habits.c", "analysis/attention_statistics.c",
             "analysis/attention_terms.c", "output/scope.c"]
 PROGRAMS = {  # what tests/meson.build makes of them natively
     "checkasm": [*(str(path.relative_to(ROOT)) for folder in ("tests/checkasm", "check/kernels") for path in sorted((ROOT / folder).glob("*.c"))),
@@ -128,7 +128,7 @@ class Build:
 
     def module(self, tier):
         ours = [*PARTS, *WARNINGS, f"-DWASM_TIER=\\\"{tier}\\\""]
-        own = [self.compile(path, ours, f"-{tier}") for path in ("wasm/module.c", "wasm/module_text.c", "wasm/platform/memory_files.c", "wasm/platform/midpoints.c")]
+        own = [self.compile(path, ours, f"-{tier}") for path in ("wasm/module.c", "wasm/module_text.c", "program/report/explorer_answer.c", "wasm/platform/memory_files.c", "wasm/platform/midpoints.c")]
         own += [self.compile(path, [*PARTS, *WARNINGS, "-O2"]) for path in EXPLORER]
         self.link(f"deberta-{tier}.wasm", self.core(tier) + own + self.libraries(), ["-mexec-model=reactor", *FILE_CALLS])
 
