@@ -127,6 +127,7 @@ static void note_threads(const common_options *options)
 
 static _Noreturn void run_command(const command *command, int argc, char **argv, ranks_end *end)
 {
+    say_when_memory_is_short(command);
     common_options *options = options_parse(command, commands, argc, argv);
     note_threads(options);
     if (shard_ranks_wanted(options)) stop_request_watch();

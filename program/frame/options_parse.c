@@ -298,7 +298,6 @@ static common_options *new_options(const command *command, const struct command 
 
 common_options *options_parse(const command *command, const struct command *const *commands, int argc, char **argv)
 {
-    say_when_memory_is_short(command);
     common_options *options = new_options(command, commands, argc, argv);
     scan_all(options);
     if (was_given(options->scan, "help")) { /* whatever else is wrong */

@@ -12,10 +12,12 @@ import signal
 import struct
 import subprocess
 
+from unittest import SkipTest
+
 from cases_mpi import words_of
 from cases_train import bad_run, case, digest, tensors, write
 from cases_train_interrupted import small_run
-from helpers import check, contains, equal, wait_until
+from helpers import check, contains, equal, is_sanitized, wait_until
 
 SEED = int(os.environ.get("DEBERTA_TEST_SEED", random.SystemRandom().randrange(1 << 30)))
 BLOCK = 4 << 18
@@ -178,6 +180,46 @@ def test_killed(bench):
         check(file.read().startswith(whole), "a chain only grows")
     equal([record["step"] for record in check_chain(bench, "run")[1:] if "state" in record], list(range(301)))
     audit(bench, "run")
+
+
+def test_full_disk(bench):
+    """The disk is full when a line is written, whole or in part: the run ends with exit 4 and the file's name, and goes on with the whole chain."""
+    if is_sanitized(bench.program):
+        raise SkipTest("system calls cannot be made to fail under a sanitizer")
+    words = small_run(bench, 4, *CHAIN, "--checkpoint-every", "2", "--keep-every", "2")
+    bench.fine(*words, "--out", "whole")
+    library = os.path.join(os.path.dirname(os.path.abspath(bench.program)), "tests/failing_calls/failing_calls.so")
+    full = {"LD_PRELOAD": library, "FAIL_WITH": "28", "FAIL_FROM": "1", "FAIL_UNDER": "/run/chain.jsonl"}
+    writes = 0
+    for part in ({}, {"FAIL_PART": "1"}):
+        for at in range(1, 99):
+            shutil.rmtree(bench.path("run"), ignore_errors=True)
+            result = bench.run(*words, "--out", "run", env={**full, **part, "FAIL_AT": str(at)})
+            if result.code == 0:
+                break
+            equal(result.code, 4, result.err)
+            check("chain.jsonl: No space left on device" in result.err or "run: cannot be brought to the disk: No space" in result.err, result.err)
+            bench.fine(*words, *["--resume"] * os.path.exists(bench.path("run")), "--out", "run")
+            equal(bench.read("run/chain.jsonl"), bench.read("whole/chain.jsonl"), f"call {at}")
+            writes += 1
+    lines = bench.read("whole/chain.jsonl").count("\n")
+    check(writes > 2 * lines, f"{writes} failing calls for {lines} lines")
+    audit(bench, "run")
+
+
+def test_a_first_line_cut_off(bench):
+    """A run that was killed in the first line of its chain cannot know its steps: it asks for them, and begins the chain again."""
+    words = small_run(bench, 8, *CHAIN)
+    bench.fine(*words, "--stop-at", "4", "--out", "run")
+    first = bench.read("run/chain.jsonl")
+    for left in (0, 20):
+        shutil.copytree(bench.path("run"), bench.path("cut"))
+        bench.write("cut/chain.jsonl", first[:left])
+        contains(bench.expect(3, *[word for word in words if word not in CHAIN], "--resume", "--out", "cut").err, "its first line was not written whole", "--chain-every")
+        bench.fine(*words, "--resume", "--out", "cut")
+        equal([record["step"] for record in check_chain(bench, "cut")[1:] if "state" in record], [4, 6, 8])
+        audit(bench, "cut")
+        shutil.rmtree(bench.path("cut"))
 
 
 def test_bad_steps(bench):

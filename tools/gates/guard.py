@@ -1,4 +1,7 @@
-"""Ties the numbers of README and docs to what commands print. tools/reproduce.py is its command line.
+#!/usr/bin/env python3
+"""Ties the numbers of README and docs to what commands print; tools/reproduce.py also runs these commands.
+
+    tools/gates/guard.py [PAGE...]    compares these pages, or all, with the committed outputs; exit 1 where a number differs
 
 docs/studies/data/outputs/commands.tsv names every source: NAME, KIND, COMMAND. What the command printed is NAME.txt beside it.
 KIND is "cheap" (run by --cheap), "long" (run without it), or "record": tables of times and of other engines whose files are gone,
@@ -23,6 +26,7 @@ SPDX-License-Identifier: MIT
 """
 import difflib
 import re
+import sys
 from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 from pathlib import Path
 
@@ -356,6 +360,36 @@ def check_ties(page, text, sources):
             yield 0, 0, wrong
 
 
+def tell(names, sources):
+    """Prints for each page how many of its numbers are tied, and what is wrong; returns (tied numbers, numbers, wrong ones)."""
+    tied = total = faults = 0
+    for page in names:
+        here, there = 0, 0
+        for count, known, wrong in check_page((sources.root / page).read_text(encoding="utf-8"), sources, page):
+            here, there = here + known, there + count
+            if wrong:
+                faults += 1
+                print(f"{page}:{wrong.line}: stated {wrong.stated}; found {wrong.found}; source {wrong.source}")
+        print(f"{here:5} of {there:5} numbers tied  {page}")
+        tied, total = tied + here, total + there
+    print(f"{tied:5} of {total:5} numbers with a decimal point tied to a source: {100 * tied / max(total, 1):.1f} %; of them {sources.recorded} to a record only")
+    return tied, total, faults
+
+
 def pages(root=ROOT):
     pages_of = [*(root / "docs").rglob("*.md"), *(root / "models").rglob("*.md")]
     return ["README.md", *sorted(str(path.relative_to(root)) for path in pages_of if "data" not in path.parts)]
+
+
+def main(words):
+    unknown = [word for word in words if word not in pages()]
+    if unknown:
+        print(f"guard.py: {unknown[0]} is no page of the project; expected README.md or a page of docs or models, seen from the top of the tree", file=sys.stderr)
+        return 2
+    tied, _, faults = tell(words or pages(), Sources())
+    print(f"{tied} passed, {faults} failed")
+    return 1 if faults or not tied else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -301,7 +301,8 @@ static deberta_status refuse_entries(const char *folder, bool (*is_refused)(cons
 /* Without a checkpoint a run begins anew, if it is the same. */
 static deberta_status check_begun(const char *folder, const json_t *recipe, deberta_error *err)
 {
-    json_t *before = run_claim_recipe(folder);
+    json_t *before = NULL;
+    DEBERTA_TRY(run_claim_recipe(&before, folder, err));
     if (!before) return refuse_entries(folder, is_no_trace, err);
     deberta_status status = refuse_entries(folder, is_checkpoint, err);
     if (status == DEBERTA_OK) status = compare_recipes(folder, before, recipe, false, err);
@@ -356,8 +357,9 @@ deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, co
 deberta_status run_checkpoint_find_step(run_checkpoint *found, const char *folder, size_t step, const json_t *recipe,
                                         deberta_error *err)
 {
-    json_t *state = NULL, *begun = run_claim_recipe(folder);
+    json_t *state = NULL, *begun = NULL;
     *found = (run_checkpoint){0};
+    DEBERTA_TRY(run_claim_recipe(&begun, folder, err));
     deberta_status status = begun ? compare_recipes(folder, begun, recipe, true, err)
                                   : status_fail(err, DEBERTA_E_FORMAT, "%s has no recipe of a run", QUOTE(folder));
     json_decref(begun);

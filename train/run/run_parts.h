@@ -100,5 +100,5 @@ deberta_status run_claim_take(run_claim *claim, const char *folder, const json_t
 void run_claim_remove(const run_claim *claim, const char *folder);
 void run_claim_release(run_claim *claim);
 
-/* Returns the recipe of a folder, in new memory; NULL: there is none, or a run was killed while writing it. */
-json_t *run_claim_recipe(const char *folder);
+/* Reads the recipe of a folder into new memory; NULL: there is none, or a run was killed while writing it. */
+deberta_status run_claim_recipe(json_t **recipe, const char *folder, deberta_error *err);
