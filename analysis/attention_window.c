@@ -147,9 +147,10 @@ static deberta_status attention_window_check(const deberta_model *model, unsigne
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which a window of keys does not cover",
                      model->name);
     }
-    if (features & (DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT)) {
+    if (features & (DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT | DEBERTA_PATCH_TERMS)) {
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
-                     "a window of keys covers neither observed attention nor the Enhanced Mask Decoder");
+                     "a window of keys covers neither observed attention nor the Enhanced Mask Decoder nor patched "
+                     "terms");
     }
     return DEBERTA_OK;
 }

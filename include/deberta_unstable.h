@@ -45,6 +45,25 @@ typedef struct deberta_hidden_edit {
     float *values; /* [tokens][stride]; the first `columns` of each row may be written */
 } deberta_hidden_edit;
 
+/* Activation patching: a place of one sequence takes what another sequence of the same batch has there, so that a clean
+ * text, a corrupted one and all their mixtures are one batch. */
+typedef enum deberta_patch_place {
+    DEBERTA_PATCH_STATE = 0, /* the row of a token in H[layer] */
+    DEBERTA_PATCH_HEAD,      /* the output of a head, P V, for all tokens */
+    DEBERTA_PATCH_TERM,      /* one term of a head's logits, for all queries and keys */
+} deberta_patch_place;
+
+typedef struct deberta_patch {
+    deberta_patch_place place;
+    deberta_component term; /* of DEBERTA_PATCH_TERM: DEBERTA_C2C, DEBERTA_C2P or DEBERTA_P2C */
+    size_t layer;           /* STATE: H[0] ... H[L]; else the layer, 0 ... L - 1. DEBERTA_EVERY: all */
+    size_t index;           /* STATE: a token of the sequence; else a head. DEBERTA_EVERY: all */
+    size_t sequence, from;  /* of the batch, equally long. What `from` gives must not be patched itself */
+} deberta_patch;
+
+/* A feature of sessions in which terms are patched: it takes memory for a sequence's keys in every thread. */
+enum { DEBERTA_PATCH_TERMS = 1u << 16 };
+
 /* Changes inside an encode, for studies of a model's behaviour. All zeros: none. */
 typedef struct deberta_interventions {
     void *context;
@@ -57,11 +76,21 @@ typedef struct deberta_interventions {
      * logits: an additional function of the distance. It is read while encoding, and by the Enhanced Mask Decoder, so
      * it must stay until the heads have run. */
     const float *row_bias;
+    /* [patch_count], made after edit_hidden, in the order of the list. They must stay until the heads have run: the
+     * Enhanced Mask Decoder makes those of the last layer in both of its passes, for which it needs the same tokens of
+     * both sequences among its positions, in ascending order. */
+    const deberta_patch *patches;
+    size_t patch_count;
+    /* The encode begins at H[first_layer], all of whose rows edit_hidden writes: neither the embedding nor the layers
+     * before run. 0: it begins with the ids. */
+    size_t first_layer;
 } deberta_interventions;
 
 /* Applies changes from the next encode on; NULL: none. The struct is copied. The changes do not depend on threads,
- * tiers or precision. DEBERTA_E_UNSUPPORTED: a row_bias for a model without c2p. DEBERTA_E_ARGUMENT: a call of the
- * session is running. */
+ * tiers or precision. DEBERTA_E_UNSUPPORTED: a row_bias for a model without c2p; a patched term in int8, whose
+ * attention multiplies integers. DEBERTA_E_ARGUMENT: a call of the session is running; a patch names what the model
+ * lacks, or a term in a session without DEBERTA_PATCH_TERMS. Whether the batch has the sequences is seen by
+ * deberta_encode. */
 DEBERTA_API deberta_status deberta_session_intervene(deberta_session *session,
                                                      const deberta_interventions *interventions, deberta_error *err);
 /* Reads the relative table as a layer's heads use it: keys (c2p) and queries (p2c), [A][2K][d] each; NULL: not wanted.

@@ -12,6 +12,7 @@
 
 #include "core/io/checkpoint.h"
 #include "core/model/config.h"
+#include "include/deberta_unstable.h"
 
 /* Source of weights. Names are canonical (SPEC 9, without prefix). Both functions are called with `context`. */
 typedef struct reference_source {
@@ -51,6 +52,17 @@ typedef enum reference_padding {
     REFERENCE_PADDING_KEPT,        /* over the columns that are kept, as any row: this program */
 } reference_padding;
 
+/* What other encodes may take from this one: a run is a layer, or one of the decoder's two passes after the last. */
+typedef struct reference_record {
+    double *hidden;                /* [L + 1][n][h] */
+    double *queries, *keys;        /* [L + 2][n][H] */
+    double *contexts;              /* [L + 2][n][H] */
+    double *mean_query, *mean_key; /* [L + 2][H]; filled where there are ablations */
+} reference_record;
+/* Zeros, in one allocation that begins at hidden; NULL members without memory. */
+deberta_status reference_record_make(reference_record *record, const reference_model *model, size_t tokens,
+                                     deberta_error *err);
+
 typedef struct reference_input {
     size_t tokens;               /* n */
     const int64_t *ids;          /* [n] */
@@ -66,6 +78,12 @@ typedef struct reference_input {
     /* Interventions, as include/deberta.h defines them; what the model lacks is passed over. */
     const deberta_ablation *ablations; /* [ablation_count] */
     size_t ablation_count;
+    reference_record *record; /* NULL, or what this encode fills */
+    /* [patch_count]: places that take what they have in `donor`, an encode of as many tokens; after edit_hidden.
+     * sequence and from are not read. */
+    const deberta_patch *patches;
+    size_t patch_count;
+    const reference_record *donor;
 } reference_input;
 
 /* One query's attention in one layer, all heads. value[c] is [A][n]; NULL where the model has no such term. Components

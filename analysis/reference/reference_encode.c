@@ -4,6 +4,7 @@
 #include "analysis/reference/reference_weights.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------------------------------------------ embeddings */
@@ -85,7 +86,7 @@ typedef struct attention {
     const reference_input *input;
     const layer_weights *weights;
     const reference_observer *observer;
-    size_t layer;
+    size_t layer, run;                          /* run: of a record */
     double *q, *k, *v;                          /* [n][H] */
     double *pk, *pq;                            /* [2K][H], PK and PQ of SPEC; NULL without the term */
     double *component[DEBERTA_COMPONENT_COUNT]; /* [A][n], of the current query */
@@ -118,6 +119,34 @@ static deberta_status take_means(attention *s, shelf *owner, const double *key_s
     return DEBERTA_OK;
 }
 
+/* Whether a patch of this place is for a term, or for a head's output, of the layer. */
+static bool is_patched(const attention *s, deberta_patch_place place, deberta_component term, size_t head)
+{
+    for (size_t k = 0; k < s->input->patch_count; k++) {
+        const deberta_patch *given = &s->input->patches[k];
+        if (given->place == place && (place != DEBERTA_PATCH_TERM || given->term == term) &&
+            (given->layer == DEBERTA_EVERY || given->layer == s->layer) &&
+            (given->index == DEBERTA_EVERY || given->index == head))
+            return true;
+    }
+    return false;
+}
+
+/* Queries, keys and their means that a term of a head is made of. */
+typedef struct term_source {
+    const double *q, *k, *mean_query, *mean_key;
+} term_source;
+
+static term_source source_of(const attention *s, deberta_component term, size_t head)
+{
+    const model_config *config = &s->model->config;
+    const size_t H = config->heads * config->head_size, first = s->run * s->input->tokens * H;
+    const reference_record *donor = s->input->donor;
+    if (!is_patched(s, DEBERTA_PATCH_TERM, term, head)) return (term_source){s->q, s->k, s->mean_query, s->mean_key};
+    return (term_source){donor->queries + first, donor->keys + first, donor->mean_query + s->run * H,
+                         donor->mean_key + s->run * H};
+}
+
 /* The vector that a term of a head is made of: the token's own, zeros, or the mean. */
 static const double *ablated(const attention *s, deberta_component term, size_t head, const double *own,
                              const double *mean)
@@ -131,6 +160,31 @@ static const double *ablated(const attention *s, deberta_component term, size_t 
         vector = given->kind == DEBERTA_ABLATE_MEAN ? mean + head * s->model->config.head_size : s->zeros;
     }
     return vector;
+}
+
+static void record_vectors(const attention *s)
+{
+    const model_config *config = &s->model->config;
+    const size_t H = config->heads * config->head_size, rows = s->input->tokens * H;
+    const reference_record *record = s->input->record;
+    if (!record) return;
+    memcpy(record->queries + s->run * rows, s->q, rows * sizeof *s->q);
+    memcpy(record->keys + s->run * rows, s->k, rows * sizeof *s->k);
+    if (!s->input->ablation_count) return;
+    memcpy(record->mean_query + s->run * H, s->mean_query, H * sizeof *s->mean_query);
+    memcpy(record->mean_key + s->run * H, s->mean_key, H * sizeof *s->mean_key);
+}
+
+/* The patches of heads' outputs, context [n][H]. */
+static void patch_heads(const attention *s, double *context)
+{
+    const size_t A = s->model->config.heads, d = s->model->config.head_size, H = A * d, n = s->input->tokens;
+    for (size_t a = 0; a < A; a++) {
+        if (!is_patched(s, DEBERTA_PATCH_HEAD, DEBERTA_C2C, a)) continue;
+        const double *given = s->input->donor->contexts + s->run * n * H;
+        for (size_t i = 0; i < n; i++) memcpy(context + i * H + a * d, given + i * H + a * d, d * sizeof *context);
+    }
+    if (s->input->record) memcpy(s->input->record->contexts + s->run * n * H, context, n * H * sizeof *context);
 }
 
 static deberta_status attention_prepare(attention *s, shelf *owner, const double *query_states,
@@ -155,6 +209,7 @@ static deberta_status attention_prepare(attention *s, shelf *owner, const double
         reference_linear(s->pq, s->model->relative, rows, h, w->position_query_weight, w->position_query_bias, H);
     }
     if (s->input->ablation_count) DEBERTA_TRY(take_means(s, owner, key_states, err));
+    record_vectors(s);
     for (size_t c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
         bool absent = (c == DEBERTA_C2P && !s->pk) || (c == DEBERTA_P2C && !s->pq);
         if (!absent) DEBERTA_TRY(shelf_take(owner, config->heads * n, &s->component[c], err));
@@ -171,11 +226,13 @@ static void score_query(attention *s, size_t i)
     for (size_t j = 0; j < n; j++) {
         size_t row = s->pk || s->pq ? reference_table_row(config, s->model->distances, (long)i - (long)j) : 0;
         for (size_t a = 0; a < A; a++) {
-            const double *qi = s->q + i * H + a * d, *kj = s->k + j * H + a * d;
-            const double *content = ablated(s, DEBERTA_C2C, a, qi, s->mean_query);
-            const double *asking = ablated(s, DEBERTA_C2P, a, qi, s->mean_query);
-            const double *asked = ablated(s, DEBERTA_P2C, a, kj, s->mean_key);
-            double c2c = reference_dot(content, kj, d) / scale;
+            const size_t query = i * H + a * d, key = j * H + a * d;
+            const term_source of_c2c = source_of(s, DEBERTA_C2C, a), of_c2p = source_of(s, DEBERTA_C2P, a),
+                              of_p2c = source_of(s, DEBERTA_P2C, a);
+            const double *content = ablated(s, DEBERTA_C2C, a, of_c2c.q + query, of_c2c.mean_query);
+            const double *asking = ablated(s, DEBERTA_C2P, a, of_c2p.q + query, of_c2p.mean_query);
+            const double *asked = ablated(s, DEBERTA_P2C, a, of_p2c.k + key, of_p2c.mean_key);
+            double c2c = reference_dot(content, of_c2c.k + key, d) / scale;
             double c2p = s->pk ? reference_dot(asking, s->pk + row * H + a * d, d) / scale : 0.0;
             double p2c = s->pq ? reference_dot(asked, s->pq + row * H + a * d, d) / scale : 0.0;
             s->component[DEBERTA_C2C][a * n + j] = c2c;
@@ -249,7 +306,7 @@ static void project_add_norm(const reference_model *m, size_t n, double *out, co
 
 /* Applies one transformer layer, SPEC 3 to 6.2. query_states and key_states are the same but in the Enhanced Mask
  * Decoder. All [n][h]. */
-static deberta_status apply_layer(const reference_model *m, const reference_input *input, size_t layer,
+static deberta_status apply_layer(const reference_model *m, const reference_input *input, size_t layer, size_t run,
                                   const double *query_states, const double *key_states, double *out,
                                   const reference_observer *observer, deberta_error *err)
 {
@@ -260,13 +317,14 @@ static deberta_status apply_layer(const reference_model *m, const reference_inpu
     shelf scratch = {0};
     double *context, *attended, *wide;
     deberta_status status;
-    attention s = {.model = m, .input = input, .weights = &w, .observer = observer, .layer = layer};
+    attention s = {.model = m, .input = input, .weights = &w, .observer = observer, .layer = layer, .run = run};
     DEBERTA_TRY_OR_FAIL(status, layer_weights_read(m, layer, &w, err));
     DEBERTA_TRY_OR_FAIL(status, attention_prepare(&s, &scratch, query_states, key_states, err));
     DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * H, &context, err));
     DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * h, &attended, err));
     DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * f, &wide, err));
     attend(&s, context);
+    patch_heads(&s, context);
     project_add_norm(m, n, attended, context, H, w.attention_weight, w.attention_bias, query_states, w.attention_gain,
                      w.attention_shift);
     reference_linear(wide, attended, n, h, w.intermediate_weight, w.intermediate_bias, f);
@@ -323,6 +381,39 @@ fail:
     return status;
 }
 
+deberta_status reference_record_make(reference_record *record, const reference_model *m, size_t tokens,
+                                     deberta_error *err)
+{
+    const model_config *config = &m->config;
+    const size_t H = config->heads * config->head_size, runs = config->layers + 2, rows = runs * tokens * H,
+                 states = (config->layers + 1) * tokens * config->hidden_size;
+    double *all = calloc(states + 3 * rows + 2 * runs * H, sizeof *all);
+    *record = (reference_record){0};
+    if (!all) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the record of %zu tokens", tokens);
+    *record = (reference_record){.hidden = all,
+                                 .queries = all + states,
+                                 .keys = all + states + rows,
+                                 .contexts = all + states + 2 * rows,
+                                 .mean_query = all + states + 3 * rows,
+                                 .mean_key = all + states + 3 * rows + runs * H};
+    return DEBERTA_OK;
+}
+
+/* H[layer] [n][h] as all later steps read it, and as it is recorded. */
+static void edit_states(const reference_model *m, const reference_input *input, size_t layer, double *hidden)
+{
+    const size_t n = input->tokens, h = m->config.hidden_size;
+    if (input->edit_hidden) input->edit_hidden(input->edit_context, layer, hidden);
+    for (size_t k = 0; k < input->patch_count; k++) {
+        const deberta_patch *patch = &input->patches[k];
+        if (patch->place != DEBERTA_PATCH_STATE || (patch->layer != DEBERTA_EVERY && patch->layer != layer)) continue;
+        for (size_t t = 0; t < n; t++)
+            if (patch->index == DEBERTA_EVERY || patch->index == t)
+                memcpy(hidden + t * h, input->donor->hidden + (layer * n + t) * h, h * sizeof *hidden);
+    }
+    if (input->record) memcpy(input->record->hidden + layer * n * h, hidden, n * h * sizeof *hidden);
+}
+
 deberta_status reference_encode(const reference_model *m, const reference_input *input, double *hidden,
                                 const reference_observer *observer, deberta_error *err)
 {
@@ -332,12 +423,12 @@ deberta_status reference_encode(const reference_model *m, const reference_input 
     } else {
         DEBERTA_TRY(embed(m, input, hidden, err));
     }
-    if (input->edit_hidden) input->edit_hidden(input->edit_context, 0, hidden);
+    edit_states(m, input, 0, hidden);
     for (size_t l = 0; l < m->config.layers; l++) {
         double *in = hidden + l * step, *out = in + step;
-        DEBERTA_TRY(apply_layer(m, input, l, in, in, out, observer, err));
+        DEBERTA_TRY(apply_layer(m, input, l, l, in, in, out, observer, err));
         if (l == 0 && m->config.convolution_width > 0) DEBERTA_TRY(convolve(m, input, hidden, out, err));
-        if (input->edit_hidden) input->edit_hidden(input->edit_context, l + 1, out);
+        edit_states(m, input, l + 1, out);
     }
     return DEBERTA_OK;
 }
@@ -365,8 +456,8 @@ deberta_status reference_decode(const reference_model *m, const reference_input 
                                                         m->config.max_positions, h, position_row, err));
         for (size_t c = 0; c < h; c++) queries[t * h + c] = states[t * h + c] + position_row[c];
     }
-    DEBERTA_TRY_OR_FAIL(status, apply_layer(m, input, last, queries, states, passes, NULL, err));
-    DEBERTA_TRY_OR_FAIL(status, apply_layer(m, input, last, passes, states, passes + n * h, NULL, err));
+    DEBERTA_TRY_OR_FAIL(status, apply_layer(m, input, last, last + 1, queries, states, passes, NULL, err));
+    DEBERTA_TRY_OR_FAIL(status, apply_layer(m, input, last, last + 2, passes, states, passes + n * h, NULL, err));
 fail:
     shelf_clear(&scratch);
     return status;

@@ -57,11 +57,14 @@ static size_t queries_before(const attention_queries *queries, ptrdiff_t place)
     return rows;
 }
 
-/* The queries, or what an ablation has in the place of each; integers of them last until the next are made. */
-static row_operand query_operand(const deberta_session *s, const attention_queries *queries, const float *instead,
-                                 const worker_scratch *scratch)
+/* The queries, another sequence's, or what an ablation has in the place of each; integers of them last until the next
+ * are made. */
+static row_operand query_operand(const deberta_session *s, const attention_head *head, deberta_component term,
+                                 const attention_queries *queries, const worker_scratch *scratch)
 {
-    row_operand rows = {.floats = instead ? instead : queries->rows, .ld = instead ? 0 : queries->ld};
+    const float *instead = term == DEBERTA_C2C ? head->c2c_query : head->c2p_query,
+                *own = queries->rows + head->rows_behind[term] * (ptrdiff_t)queries->ld;
+    row_operand rows = {.floats = instead ? instead : own, .ld = instead ? 0 : queries->ld};
     if (!s->model->integer_attention) return rows;
     integer_rows_fill(&scratch->query_integers, &s->kernels, rows.floats, rows.ld, queries->count, s->model->head_size);
     return (row_operand){.integers = scratch->query_integers};
@@ -102,7 +105,7 @@ void attention_strip(const deberta_session *s, const attention_head *head, const
     const size_t group = apart ? s->row_tile : round_up(STRIP_ROWS, s->row_tile);
     reversed_panels(&s->positions, first - last_key, last_query, &first_panel, &end_panel);
     scratch->strip_first = first_panel * PANEL;
-    row_operand query_rows = query_operand(s, queries, head->c2p_query, scratch);
+    row_operand query_rows = query_operand(s, head, DEBERTA_C2P, queries, scratch);
     for (size_t row = 0; row < queries->count; row += group) {
         size_t rows = minimum(group, queries->count - row), panel, end;
         reversed_panels(&s->positions, (ptrdiff_t)query_place(queries, row) - last_key,
@@ -319,7 +322,7 @@ void attention_logits(const deberta_session *s, const attention_head *head, cons
     };
     size_t first = job.first_panel, end = ceiling_divide(first_key + keys, PANEL);
     const double time = part_start(s);
-    if (job.c2c) job.query_rows = query_operand(s, queries, head->c2c_query, scratch);
+    if (job.c2c) job.query_rows = query_operand(s, head, DEBERTA_C2C, queries, scratch);
     part_lap(s, scratch, PROFILE_QK, time);
     if (!job.c2p && !job.p2c) {
         gemm_task task = content_task(&job, 0, queries->count, first, end - first);

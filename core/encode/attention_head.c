@@ -11,6 +11,9 @@ static void take_floats(const deberta_session *s, size_t layer, size_t place, at
     size_t d = model->head_size, rows = model->relative_rows;
     float *keys = s->internal.recompute_positions ? s->fold_keys : model->layers[layer].position_keys;
     float *queries = s->internal.recompute_positions ? s->fold_queries : model->layers[layer].position_queries;
+    const position_change *change = s->internal.record ? s->internal.record->positions : NULL;
+    if (change && change->keys) keys = change->keys + head->sequence * change->keys_stride;
+    if (change && change->queries) queries = change->queries + head->sequence * change->queries_stride;
     head->keys = (panel_operand){.floats = s->packed_keys + place * d * PANEL, .stride = d * PANEL};
     head->values.floats = head_value(s, head->head, head->first_token);
     head->values.stride = s->tokens * PANEL;
@@ -88,6 +91,10 @@ attention_head attention_head_of(const deberta_session *s, size_t layer, size_t 
     const float *row_bias = s->internal.interventions.changes.row_bias;
     if (row_bias) found.row_bias = row_bias + (layer * model->config.heads + head) * model->relative_rows;
     apply_ablation(s, layer, place, &found);
+    for (deberta_component term = DEBERTA_C2C; term < (deberta_component)ABLATION_TERMS; term++) {
+        found.donor[term] = patches_donor(s, term, layer, head, sequence);
+        found.patched |= found.donor[term] != sequence;
+    }
     return found;
 }
 
@@ -163,5 +170,51 @@ void attention_head_pack(deberta_session *s, const attention_head *head, const w
             .c_panel_stride = PANEL,
         };
         operands_multiply(&s->kernels, d, &head->position_queries, ends[side], &head->p2c_keys, 0, &task);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------------------- patching */
+
+/* The head of the sequence that gives a term, with its keys packed into `keys`. */
+static attention_head donor_head(deberta_session *s, size_t layer, const attention_head *head, deberta_component term,
+                                 float *keys, const worker_scratch *scratch)
+{
+    attention_head donor = attention_head_of(s, layer, head->donor[term], head->head);
+    const bool shares_keys = donor.p2c_keys.floats == donor.keys.floats;
+    donor.keys.floats = keys;
+    donor.far_p2c = term == DEBERTA_P2C ? scratch->patch_far : NULL;
+    if (donor.mean_key) donor.mean_key = term == DEBERTA_P2C ? scratch->patch_mean : NULL;
+    if (shares_keys)
+        donor.p2c_keys.floats = keys;
+    else if (donor.mean_key)
+        donor.p2c_keys.floats = donor.mean_key;
+    attention_head_pack(s, &donor, scratch);
+    return donor;
+}
+
+/* The first row of a sequence's queries. */
+static size_t first_row(const deberta_session *s, size_t sequence, const size_t *positions, size_t count)
+{
+    return positions ? patches_row_of(positions, count, s->starts[sequence]) : s->starts[sequence];
+}
+
+void attention_head_patch(deberta_session *s, size_t layer, attention_head *head, const size_t *positions, size_t count,
+                          const worker_scratch *scratch)
+{
+    if (!head->patched) return;
+    const size_t own = first_row(s, head->sequence, positions, count);
+    for (deberta_component term = DEBERTA_C2C; term <= DEBERTA_C2P; term++)
+        head->rows_behind[term] = (ptrdiff_t)first_row(s, head->donor[term], positions, count) - (ptrdiff_t)own;
+    if (head->donor[DEBERTA_C2P] != head->sequence)
+        head->c2p_query = attention_head_of(s, layer, head->donor[DEBERTA_C2P], head->head).c2p_query;
+    if (head->donor[DEBERTA_P2C] != head->sequence) {
+        const attention_head donor = donor_head(s, layer, head, DEBERTA_P2C, scratch->patch_keys[1], scratch);
+        head->p2c_keys = donor.p2c_keys;
+        head->far_p2c = donor.far_p2c;
+    }
+    if (head->donor[DEBERTA_C2C] != head->sequence) {
+        const attention_head donor = donor_head(s, layer, head, DEBERTA_C2C, scratch->patch_keys[0], scratch);
+        head->keys = donor.keys;
+        head->c2c_query = donor.c2c_query;
     }
 }

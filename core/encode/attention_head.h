@@ -21,11 +21,21 @@ typedef struct attention_head {
     const float *c2c_query, *c2p_query; /* replace every query of that term */
     float *mean_key;                    /* [d][16]: the mean key, from attention_head_pack */
     const float *row_bias;              /* [2K]: added to c2p by table row */
+    /* Patches: the sequence that gives each term, this one where it has its own, and, from attention_head_patch, how
+     * many rows behind the head's queries lie those of c2c and c2p. */
+    bool patched;
+    size_t donor[ABLATION_TERMS];
+    ptrdiff_t rows_behind[ABLATION_TERMS];
 } attention_head;
 
 /* Locates a head; its sequence's group has begun (encoder_parts.h). */
 attention_head attention_head_of(const deberta_session *session, size_t layer, size_t sequence, size_t head);
 /* Packs the head's keys, and its values if they are integers. */
 void attention_head_pack(deberta_session *session, const attention_head *head, const worker_scratch *scratch);
+/* Gives a patched head the operands of the sequences that it takes terms from, packed into the scratch of this thread,
+ * where they stay until it patches another head. positions: tokens of the queries' rows, ascending; NULL: row i is
+ * token i. */
+void attention_head_patch(deberta_session *session, size_t layer, attention_head *head, const size_t *positions,
+                          size_t count, const worker_scratch *scratch);
 /* Returns the head's values of the chunk of keys that begins at `key`. */
 panel_operand attention_head_values(const deberta_session *session, const attention_head *head, size_t key);

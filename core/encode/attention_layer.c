@@ -104,6 +104,7 @@ static void block_task(void *context, size_t task, size_t worker)
         attention_head_pack(s, &head, &s->workers[worker]);
         time = profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
     }
+    attention_head_patch(s, loop->layer, &head, NULL, 0, &s->workers[worker]);
     attention_queries queries = {
         .rows = head_query(s, head.head, head.first_token + first),
         .ld = model->padded_head,

@@ -18,6 +18,7 @@ static void component_task(void *context, size_t task, size_t worker)
     worker_scratch *scratch = &s->workers[worker];
     size_t heads = s->model->config.heads;
     attention_head head = attention_head_of(s, loop->layer, loop->sequence, task % heads);
+    attention_head_patch(s, loop->layer, &head, NULL, 0, scratch);
     attention_queries queries = row_loop_queries(loop, &head, task / heads);
     unsigned terms = attention_terms_of(s);
     bool has_strip = false;

@@ -8,8 +8,8 @@
 /* Some of the asked positions: of sequences that follow each other and have their keys in memory together. */
 typedef struct emd_loop {
     deberta_session *session;
-    const size_t *positions;
-    size_t row, end;
+    const size_t *positions; /* [count] */
+    size_t count, row, end;
     size_t sequence; /* of the first */
 } emd_loop;
 
@@ -39,6 +39,7 @@ static void emd_head_task(void *context, size_t task, size_t worker)
     if (row == end) return;
     attention_head head = attention_head_of(s, s->model->config.layers - 1, sequence, head_index);
     attention_head_pack(s, &head, &s->workers[worker]);
+    attention_head_patch(s, s->model->config.layers - 1, &head, positions, loop->count, &s->workers[worker]);
     for (size_t count; row < end; row += count) {
         count = attention_tokens_of_block(positions + row, end - row, s->query_rows);
         attention_queries queries = {
@@ -56,7 +57,7 @@ static void emd_head_task(void *context, size_t task, size_t worker)
 /* As many positions as one loop can do: a caller may ask for them in any order. */
 static void emd_attention(deberta_session *s, const size_t *positions, size_t count)
 {
-    emd_loop loop = {.session = s, .positions = positions};
+    emd_loop loop = {.session = s, .positions = positions, .count = count};
     for (; loop.row < count; loop.row = loop.end) {
         loop.sequence = session_sequence_of(s, positions[loop.row]);
         const size_t group_end = attention_begin_group(s, loop.sequence);
@@ -70,6 +71,13 @@ static void emd_attention(deberta_session *s, const size_t *positions, size_t co
     }
 }
 
+/* Returns the factor of a token's row of the position table: 1, unless an attribution follows a path there. */
+static float position_factor(const deberta_session *s, size_t token)
+{
+    const position_change *change = s->internal.record ? s->internal.record->positions : NULL;
+    return change && change->absolute ? change->absolute[session_sequence_of(s, token)] : 1;
+}
+
 void decoder_run(deberta_session *s, const size_t *positions, size_t count)
 {
     enum { PASSES = 2 };
@@ -80,12 +88,14 @@ void decoder_run(deberta_session *s, const size_t *positions, size_t count)
         const float *position = model->position_table + (size_t)s->position_ids[positions[i]] * table_stride;
         const float *input = s->decoder_input + positions[i] * s->hidden_stride;
         float *row = s->decoder_rows + i * s->hidden_stride;
-        for (size_t e = 0; e < hidden; e++) row[e] = input[e] + position[e];
+        const float factor = position_factor(s, positions[i]);
+        for (size_t e = 0; e < hidden; e++) row[e] = input[e] + factor * position[e];
     }
     for (size_t pass = 0; pass < PASSES; pass++) {
         if (s->internal.record) session_record(s, &s->internal.record->decoder[pass], s->decoder_rows, count);
         attention_project(s, layer, count, s->decoder_rows, PROJECT_QUERIES);
         emd_attention(s, positions, count);
+        patches_make_heads(s, model->config.layers - 1, positions, count);
         feed_forward_run(s, layer, count, s->context, s->decoder_rows);
         if (s->internal.record) session_detach(s);
     }
@@ -99,6 +109,10 @@ deberta_status decoder_check(const deberta_session *s, const size_t *positions, 
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                      "the Enhanced Mask Decoder needs a session with DEBERTA_KEEP_DECODER_INPUT");
     }
+    if (s->first_layer >= config->layers)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "the Enhanced Mask Decoder needs the last layer, which an encode from H[%zu] does not run",
+                     s->first_layer);
     for (size_t i = 0; i < count; i++) {
         int32_t position = s->position_ids[positions[i]];
         if (position >= 0 && (size_t)position < config->max_positions) continue;
@@ -106,5 +120,5 @@ deberta_status decoder_check(const deberta_session *s, const size_t *positions, 
                      "token %zu has position %d, but the position table of this model has %zu rows", positions[i],
                      (int)position, config->max_positions);
     }
-    return DEBERTA_OK;
+    return patches_check_decoder(s, positions, count, err);
 }

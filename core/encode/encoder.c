@@ -158,12 +158,14 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     const bool only_keys = (s->only_keys || (record && record->decoder_only)) && index + 1 == s->model->config.layers;
     if (record) session_record(s, &record->layers[index], s->hidden, s->tokens);
     if (s->internal.recompute_positions && (s->has_c2p || s->has_p2c)) recompute_positions(s, layer);
+    if (record && record->positions) record->positions->begin_layer(record->positions->context, index);
     double time = profile_start(session_profiling(s));
     attention_project(s, layer, s->tokens, s->hidden, only_keys ? PROJECT_KEYS : PROJECT_ALL);
     profile_lap_all(session_profiling(s), PROFILE_QKV, time);
     if (!only_keys) {
         ablation_take_means(s, index);
         s->attend(s, index, observer);
+        patches_make_heads(s, index, NULL, s->tokens);
         feed_forward_run(s, layer, s->tokens, s->context, s->hidden);
     }
     if (record) session_detach(s);
@@ -179,14 +181,19 @@ void encoder_layer_again(deberta_session *s, size_t index)
 static deberta_status encoder_run(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,
                                   deberta_error *err)
 {
+    const size_t layers = s->internal.layers ? s->internal.layers : s->model->config.layers, first = s->first_layer;
     s->status = DEBERTA_OK;
-    embed_run(s, batch->ids, batch->token_types);
+    if (first > layers)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "an encode from H[%zu] of a session of %zu layers", first, layers);
+    if (first == 0)
+        embed_run(s, batch->ids, batch->token_types);
+    else
+        memset(s->hidden, 0, s->tokens * s->hidden_stride * sizeof *s->hidden);
     DEBERTA_TRY(first_failure(s, err));
-    DEBERTA_TRY(interventions_edit(s, 0, err));
-    DEBERTA_TRY(show_hidden(s, observer, 0, err));
-    if (s->halo) convolution_keep_input(s);
-    size_t layers = s->internal.layers ? s->internal.layers : s->model->config.layers;
-    for (size_t i = 0; i < layers; i++) {
+    DEBERTA_TRY(interventions_edit(s, first, err));
+    DEBERTA_TRY(show_hidden(s, observer, first, err));
+    if (s->halo && first == 0) convolution_keep_input(s);
+    for (size_t i = first; i < layers; i++) {
         if (i + 1 == layers && s->decoder_input) {
             memcpy(s->decoder_input, s->hidden, s->tokens * s->hidden_stride * sizeof *s->hidden);
         }
@@ -222,6 +229,8 @@ static deberta_status encoder_encode(deberta_session *s, const deberta_batch *ba
     DEBERTA_TRY(check_observer(s, observer, err));
     s->encoded = false;
     take_batch(s, batch);
+    s->first_layer = s->internal.interventions.changes.first_layer;
+    DEBERTA_TRY(patches_check(s, err));
     executor_begin(s->executor);
     const deberta_status status = encoder_run(s, batch, batch->observer ? observer : NULL, err);
     executor_end(s->executor);

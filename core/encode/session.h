@@ -65,6 +65,8 @@ typedef struct worker_scratch {
     float *packing;                   /* [d][16]: a panel of keys before it is quantized */
     float *maximum, *total, *rescale; /* [query rows] */
     float *observed;                  /* [OBSERVED_ROWS][observed_stride]; talking heads: 2 A of them */
+    float *patch_keys[2];             /* keys of another sequence, packed: those of c2c and those of p2c, */
+    float *patch_far, *patch_mean;    /* and what p2c has beside them (attention_head.h); with DEBERTA_PATCH_TERMS */
 } worker_scratch;
 
 struct deberta_session {
@@ -122,6 +124,7 @@ struct deberta_session {
     /* The current batch, or the last one. */
     bool encoded;
     size_t tokens, sequences;
+    size_t first_layer;    /* the first one that ran */
     size_t *starts;        /* [max_tokens + 1] */
     int32_t *position_ids; /* [max_tokens] */
     uint8_t *mask;         /* [max_tokens] */
@@ -200,6 +203,23 @@ void session_note_failure_locked(deberta_session *session, deberta_status status
 
 /* Applies the caller's edit of H[layer], if there is one, before other code reads it. */
 deberta_status interventions_edit(const deberta_session *session, size_t layer, deberta_error *err);
+
+/* Activation patching (deberta_patch). */
+
+/* Checks the patches that a batch makes; the caller has taken it. */
+deberta_status patches_check(const deberta_session *session, deberta_error *err);
+/* Checks that the positions of the Enhanced Mask Decoder have what the patches of the last layer need. */
+deberta_status patches_check_decoder(const deberta_session *session, const size_t *positions, size_t count,
+                                     deberta_error *err);
+/* Returns the sequence that gives a term of a head to this sequence; the sequence itself: it has its own. */
+size_t patches_donor(const deberta_session *session, deberta_component term, size_t layer, size_t head,
+                     size_t sequence);
+/* Make the patches of H[layer], and of the contexts of a layer. positions: tokens of the context's rows, ascending;
+ * NULL: row i is token i. */
+void patches_make_states(const deberta_session *session, size_t layer);
+void patches_make_heads(const deberta_session *session, size_t layer, const size_t *positions, size_t count);
+/* Returns the number of positions [0, count), ascending, that are below a token. */
+size_t patches_row_of(const size_t *positions, size_t count, size_t token);
 
 /* Enclose every call that uses the session's memory: DEBERTA_E_ARGUMENT during another call. */
 deberta_status session_enter(deberta_session *session, deberta_error *err);

@@ -51,6 +51,18 @@ static void plan_attention(deberta_session *s)
     s->transposed_rows = !s->has_p2c ? 0 : s->positions.unit_steps ? minimum(rows, distances) : rows;
 }
 
+/* The longest sequence may take all tokens. */
+static void carve_patches(const deberta_session *s, arena *memory, worker_scratch *worker)
+{
+    const size_t keys = round_up(s->max_tokens, PANEL), d = s->model->head_size;
+    if (!(s->features & DEBERTA_PATCH_TERMS)) return;
+    for (size_t k = 0; k < sizeof worker->patch_keys / sizeof *worker->patch_keys; k++)
+        worker->patch_keys[k] = take_floats(memory, keys, d);
+    if (!s->has_p2c) return;
+    worker->patch_far = take_floats(memory, keys, FAR_SIDES);
+    worker->patch_mean = take_floats(memory, d, PANEL);
+}
+
 static void carve_worker(deberta_session *s, arena *memory, worker_scratch *worker)
 {
     size_t tile_panels = s->tile_panels, d = s->model->head_size;
@@ -66,6 +78,7 @@ static void carve_worker(deberta_session *s, arena *memory, worker_scratch *work
         .rescale = take_floats(memory, s->query_rows, 1),
         .observed = take_floats(memory, observed * OBSERVED_ROWS, s->observed_stride),
     };
+    carve_patches(s, memory, worker);
     if (!s->model->integer_attention) return;
     worker->query_integers = integer_rows_take(memory, s->query_rows, d, 1);
     worker->probabilities = integer_rows_take(memory, s->query_rows, s->logits_stride, 2);
@@ -190,7 +203,7 @@ static deberta_status check_options(const deberta_session_options *options, cons
                                     deberta_error *err)
 {
     const unsigned observed = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION,
-                   known = observed | DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_DECODER;
+                   known = observed | DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_DECODER | DEBERTA_PATCH_TERMS;
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a session needs a model");
     if ((unsigned)options->isa >= DEBERTA_ISA_COUNT) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set %d does not exist", (int)options->isa);
@@ -230,7 +243,7 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     DEBERTA_TRY(ablation_check(model, options->ablations, options->ablation_count, err));
     s->ablation.given = options->ablations;
     s->ablation.given_count = options->ablation_count;
-    DEBERTA_TRY(interventions_check(model, &s->internal.interventions.changes, err));
+    DEBERTA_TRY(interventions_check(model, options->features, &s->internal.interventions.changes, err));
     s->attend = s->internal.interventions.attend ? s->internal.interventions.attend : attention_run;
     s->model = model;
     s->isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa;

@@ -53,6 +53,7 @@ static void talking_task(void *context, size_t block, size_t worker)
     attention_queries queries = {0};
     for (size_t a = 0; a < heads; a++) {
         head = attention_head_of(s, loop->layer, loop->sequence, a);
+        attention_head_patch(s, loop->layer, &head, NULL, 0, scratch);
         queries = row_loop_queries(loop, &head, block);
         if (s->has_c2p) attention_strip(s, &head, &queries, scratch);
         attention_logits(s, &head, &queries, 0, head.n, attention_terms_of(s), values + a * head_floats,

@@ -299,7 +299,7 @@ def test_sizes(bench):
     needs_speed(bench)
     for n, pooled in ((1, 0), (2, 0), (512, 0), (2048, 7)):
         ids = ",".join(str(3 + (7 * k * k + k) % 90) for k in range(n))
-        draw(bench, SMALL, "--ids", ids, "--dpi", "100" if n == 2048 else "300", "-o", f"n{n}.svg", "-o", f"n{n}.png", "-o", f"n{n}.pdf")
+        draw(bench, SMALL, "--ids", ids, "--dpi", "300" if n < 512 else "100", "-o", f"n{n}.svg", "-o", f"n{n}.png", "-o", f"n{n}.pdf")
         texts = [t.text for t in tree.parse(f"n{n}.svg").getroot().iter(SVG + "text")]
         assert set(NAMES.values()) <= set(texts), f"n = {n}: {[t for t in texts if len(t) > 3]}"
         note = [t for t in texts if t.startswith("Each drawn cell")]
