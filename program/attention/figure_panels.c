@@ -250,7 +250,7 @@ static bool shows(const attention_figure *figure)
            notes.page_height <= FIGURE_HIGHEST_MM;
 }
 
-/* The same with so many panels side by side (0: as it chooses) in this type. */
+/* Whether they have it with so many panels side by side (0: as it chooses) in this type. */
 static bool shows_tokens(const attention_figure *figure, size_t columns, double font_size)
 {
     attention_figure other = *figure;
