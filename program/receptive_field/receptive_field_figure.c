@@ -153,7 +153,7 @@ static void add_aliases(chart_columns *c, const field_findings *f)
     const ptrdiff_t reach = drawn_reach(f);
     chart_add_panel(c, (chart_panel){.title = "what looks alike: distances with its row",
                                      .x = distance_axis,
-                                     .y = {.label = "distances, as far as drawn", .scale = CHART_LOG10}});
+                                     .y = {.label = "distances", .scale = CHART_LOG10}});
     add_run_ends(c, f, "run ends");
     chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = RUN_LOOK});
     for (size_t k = 0; k < f->field.slots_used; k++) {

@@ -116,3 +116,15 @@ def test_what_shows_the_tokens(bench):
     for way in ways:
         again = bench.fine(*ask[:-4], *(() if "--width-mm" in way else ("--width-mm", "85")), *way.split(), "-o", "n.svg")
         assert "positions" not in again.err and ">captain</text>" in bench.read("n.svg"), f"{way}: {again.err}"
+
+
+def test_no_name_of_an_axis_is_cut(bench):
+    """Titles, units and names of axes stand whole in a column, in every kind and in the other commands."""
+    kinds = [["attention", kind, DEMO, "--text", TEXT] for kind in ("components", "mean", "rollout", "shares", "entropy", "distance", "delta", "value-weighted",
+                                                                    "four-types", "embeddings", "error", "kernel")]
+    kinds += [["attention", "query", DEMO, "--text", TEXT, "--query", "store"], ["attention", "difference", DEMO, "--text", "a b", "--text", "a c"]]
+    for command in kinds + commands(bench)[:3]:
+        for width in ("85", "174") if {"query", "distance", "verify"} & set(command) else ("85",):  # charts get wider, and no higher
+            bench.fine(*command, "--width-mm", width, "-q", "-o", "n.svg")
+            cut = [text for text in re.findall(r">([^<]*\u2026)</text>", bench.read("n.svg")) if text != "\u2026"]
+            assert not cut, f"{command} at {width} mm: {cut}"
