@@ -18,6 +18,7 @@ static const double least_difference = 1e-4;
 /* A place that is patched, and where its measure goes. */
 typedef struct trace_place {
     deberta_patch patch;
+    bool every_term; /* a patch of each term */
     double *to;
 } trace_place;
 
@@ -59,6 +60,11 @@ static deberta_status ask(trace_work *w, deberta_error *err)
     for (size_t s = 0; s < w->sequences; s++)
         w->positions[s] = answer->task == DEBERTA_TASK_SEQUENCE ? s : s * w->n + answer->position;
     return deberta_task_logits(w->session, answer->task, w->positions, w->sequences, w->logits, w->width, err);
+}
+
+static bool has_term(const trace_work *w, deberta_component term)
+{
+    return term == DEBERTA_C2C || (term == DEBERTA_C2P ? w->info.has_c2p : w->info.has_p2c);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ encodes */
@@ -125,19 +131,22 @@ static deberta_status give_states(void *context, const deberta_hidden_edit *edit
     return DEBERTA_OK;
 }
 
+static void add_patches(trace_work *w, const trace_place *place, size_t sequence, size_t *count)
+{
+    deberta_patch patch = place->patch;
+    patch.sequence = sequence;
+    if (!place->every_term) w->patches[(*count)++] = patch;
+    for (patch.term = DEBERTA_C2C; place->every_term && patch.term <= DEBERTA_P2C; patch.term++)
+        if (has_term(w, patch.term)) w->patches[(*count)++] = patch;
+}
+
 /* The places [first, end) of the layer at hand as variants of one batch. */
 static deberta_status run_variants(trace_work *w, size_t first, size_t end, deberta_error *err)
 {
-    const deberta_interventions changes = {.context = w,
-                                           .edit_hidden = give_states,
-                                           .patches = w->patches,
-                                           .patch_count = end - first,
-                                           .first_layer = w->first_layer};
+    deberta_interventions changes = {
+        .context = w, .edit_hidden = give_states, .patches = w->patches, .first_layer = w->first_layer};
     w->sequences = 1 + end - first;
-    for (size_t k = first; k < end; k++) {
-        w->patches[k - first] = w->places[k].patch;
-        w->patches[k - first].sequence = 1 + k - first;
-    }
+    for (size_t k = first; k < end; k++) add_patches(w, &w->places[k], 1 + k - first, &changes.patch_count);
     DEBERTA_TRY(encode(w, &changes, w->ids, w->types, err));
     DEBERTA_TRY(ask(w, err));
     for (size_t k = first; k < end; k++) *w->places[k].to = measure(w, w->logits + (1 + k - first) * w->width);
@@ -148,15 +157,33 @@ static deberta_status run_variants(trace_work *w, size_t first, size_t end, debe
 
 /* ------------------------------------------------------------------------------------------------------------- places */
 
-static bool has_term(const trace_work *w, deberta_component term)
-{
-    return term == DEBERTA_C2C || (term == DEBERTA_C2P ? w->info.has_c2p : w->info.has_p2c);
-}
-
 static void add_place(trace_work *w, deberta_patch patch, double *to)
 {
-    if (w->places) w->places[w->place_count] = (trace_place){patch, to};
+    if (w->places) w->places[w->place_count] = (trace_place){.patch = patch, .to = to};
     w->place_count++;
+}
+
+static bool has_all(const bool *chosen, size_t count)
+{
+    bool all = true;
+    for (size_t k = 0; k < count; k++) all &= chosen[k];
+    return all;
+}
+
+/* All heads of all layers at once. */
+static void list_together(trace_work *w)
+{
+    const trace_options *o = w->options;
+    deberta_patch patch = {.place = DEBERTA_PATCH_TERM, .layer = DEBERTA_EVERY, .index = DEBERTA_EVERY};
+    if (!has_all(o->layers, w->info.layers) || !has_all(o->heads, w->info.heads)) return;
+    for (; patch.term <= DEBERTA_P2C && o->parts & TRACE_OF_TERMS; patch.term++)
+        if (has_term(w, patch.term)) add_place(w, patch, &w->report->together[patch.term]);
+    if (o->parts & TRACE_OF_TERMS) {
+        add_place(w, patch, &w->report->together[TOGETHER_TERMS]);
+        if (w->places) w->places[w->place_count - 1].every_term = true;
+    }
+    patch.place = DEBERTA_PATCH_HEAD;
+    if (o->parts & TRACE_HEADS) add_place(w, patch, &w->report->together[TOGETHER_HEADS]);
 }
 
 /* The places that act first on H[layer], or in the layer above it. Without memory for them it counts. */
@@ -167,6 +194,7 @@ static void list_places(trace_work *w, size_t layer)
     const bool states =
         o->parts & TRACE_STATES && layer < w->report->states_end && (layer == 0 ? o->layers[0] : o->layers[layer - 1]);
     w->place_count = 0;
+    if (layer == 0) list_together(w);
     for (size_t t = 0; states && t < w->n; t++)
         add_place(w, (deberta_patch){.place = DEBERTA_PATCH_STATE, .layer = layer, .index = t},
                   w->report->states + layer * w->n + t);
@@ -203,6 +231,7 @@ static deberta_status begin(trace_work *w, deberta_error *err)
     report->states = take_numbers(&report->memory, (layers + 1) * w->n);
     report->heads = take_numbers(&report->memory, layers * heads);
     report->terms = take_numbers(&report->memory, TRACE_TERMS * layers * heads);
+    for (size_t k = 0; k < TOGETHER_COUNT; k++) report->together[k] = NAN;
     size_t widest = 0;
     for (size_t layer = 0; layer <= layers; layer++) {
         list_places(w, layer);
@@ -224,7 +253,7 @@ static deberta_status begin(trace_work *w, deberta_error *err)
     w->positions = scope_take(&w->memory, w->most, sizeof *w->positions);
     w->logits = scope_take(&w->memory, w->most * w->width, sizeof *w->logits);
     w->places = scope_take(&w->memory, widest, sizeof *w->places);
-    w->patches = scope_take(&w->memory, w->most, sizeof *w->patches);
+    w->patches = scope_take(&w->memory, w->most * TRACE_TERMS, sizeof *w->patches);
     for (size_t s = 0; s <= w->most; s++) w->starts[s] = s * w->n;
     for (size_t t = 0; t < w->most * w->n; t++) {
         const bool clean = t < w->n ? !o->corrupts : o->corrupts;

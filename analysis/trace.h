@@ -14,6 +14,9 @@
 
 enum { TRACE_TERMS = 3, TRACE_NO_CONTRAST = -1 };
 
+/* What is patched in all heads of all layers at once: each term, all terms, the heads' outputs. */
+typedef enum trace_together { TOGETHER_TERMS = TRACE_TERMS, TOGETHER_HEADS, TOGETHER_COUNT } trace_together;
+
 /* Parts of a model, in bits. */
 typedef enum trace_part {
     TRACE_STATES = 1, /* each token of H[0] ... H[L] */
@@ -48,9 +51,10 @@ typedef struct trace_report {
     scope memory;        /* of the arrays; to be freed */
     trace_answer answer; /* with the column that was chosen */
     double clean, corrupted;
-    double *states;    /* [L + 1][tokens] */
-    double *heads;     /* [L][A] */
-    double *terms;     /* [TRACE_TERMS][L][A] */
+    double *states;                  /* [L + 1][tokens] */
+    double *heads;                   /* [L][A] */
+    double *terms;                   /* [TRACE_TERMS][L][A] */
+    double together[TOGETHER_COUNT]; /* where all layers and heads are asked for */
     size_t states_end; /* H[0] ... H[states_end - 1] are read: the Enhanced Mask Decoder does not read H[L] */
     size_t variants;
 } trace_report;

@@ -200,6 +200,18 @@ static const char *measure_name(const trace_run *run)
     return run->report.answer.contrast < 0 ? "probability" : "logit difference";
 }
 
+static const char *const together_names[TOGETHER_COUNT] = {"c2c", "c2p", "p2c", "terms", "heads"};
+
+static json_t *json_together(const trace_run *run, bool shares)
+{
+    json_t *object = json_object();
+    for (size_t k = 0; k < TOGETHER_COUNT; k++) {
+        const double value = run->report.together[k];
+        if (!isnan(value)) json_put(object, together_names[k], json_real(shares ? share(run, value) : value));
+    }
+    return object;
+}
+
 static void print_trace(const trace_run *run)
 {
     trace_grid grids[MOST_GRIDS];
@@ -220,6 +232,8 @@ static void print_trace(const trace_run *run)
         json_put(measures, name, json_grid(run, &grids[g], false));
         json_put(shares, name, json_grid(run, &grids[g], true));
     }
+    json_put(measures, "together", json_together(run, false));
+    json_put(shares, "together", json_together(run, true));
     json_put(object, "measures", measures);
     json_put(object, "shares", shares);
     print_json_to(run->source->options, NULL, object);
@@ -335,6 +349,12 @@ static void say_runs(figure_sheet *sheet, const trace_run *run)
     sheet_note(sheet, "%s%s%s: clean %.3g, corrupted %.3g. ", answer->contrast < 0 ? "Probability" : "Logit difference",
                anonymous ? "" : " of ", anonymous ? "" : asked, run->report.clean, run->report.corrupted);
     if (!anonymous) sheet_note(sheet, "Corrupted: %s. ", run->texts.what);
+    const char *together = "";
+    for (size_t k = 0; k < TOGETHER_COUNT; k++)
+        if (!isnan(run->report.together[k]))
+            together = options_text(source->options, "%s%s%s %.2f", together, *together ? ", " : "", together_names[k],
+                                    share(run, run->report.together[k]));
+    if (*together) sheet_note(sheet, "All heads of all layers together: %s. ", together);
     if (run->report.states_end == source->info.layers && source->asked->trace.parts & TRACE_STATES)
         sheet_note(sheet, "The Enhanced Mask Decoder does not read the last layer\u2019s output. ");
 }
