@@ -289,6 +289,14 @@ static size_t *list_states(const trace_run *run, size_t *count)
     return states;
 }
 
+/* A line of type for each token, where the layers fill the width. */
+static double state_aspect(const figure_source *source, size_t columns)
+{
+    const double line = 3.6, beside = 35; /* mm of a token, and of tokens and colour bar */
+    const double across = figure_defaults(&source->asked->style).width_mm - beside;
+    return fmin(1, fmax(0.15, line * (double)columns / across));
+}
+
 static void describe_states(const figure_sheet *sheet, const trace_run *run, const trace_grid *grid,
                             attention_figure *figure)
 {
@@ -306,7 +314,7 @@ static void describe_states(const figure_sheet *sheet, const trace_run *run, con
     figure->boundary_count = 0;
     figure->query_axis = "token";
     figure->key_axis = "layer";
-    figure->cell_aspect = 0.5;
+    figure->cell_aspect = state_aspect(source, count);
     figure->keep_row_mean = true;
     figure->units[HEATMAP_SIGNED] = unit(run);
 }
