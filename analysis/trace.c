@@ -43,7 +43,7 @@ typedef struct trace_work {
 
 /* ---------------------------------------------------------------------------------------------------------- answers */
 
-static double measure(const trace_work *w, const float *logits)
+static double measure_of(const trace_work *w, const float *logits)
 {
     const trace_answer *answer = &w->report->answer;
     double largest = -INFINITY, sum = 0;
@@ -113,7 +113,7 @@ static deberta_status run_plain(trace_work *w, bool corrupted, double *found, de
         for (size_t k = 1; k < w->width; k++)
             if (w->logits[k] > w->logits[answer->column]) answer->column = (int64_t)k;
     }
-    *found = measure(w, w->logits);
+    *found = measure_of(w, w->logits);
     return DEBERTA_OK;
 }
 
@@ -149,7 +149,7 @@ static deberta_status run_variants(trace_work *w, size_t first, size_t end, debe
     for (size_t k = first; k < end; k++) add_patches(w, &w->places[k], 1 + k - first, &changes.patch_count);
     DEBERTA_TRY(encode(w, &changes, w->ids, w->types, err));
     DEBERTA_TRY(ask(w, err));
-    for (size_t k = first; k < end; k++) *w->places[k].to = measure(w, w->logits + (1 + k - first) * w->width);
+    for (size_t k = first; k < end; k++) *w->places[k].to = measure_of(w, w->logits + (1 + k - first) * w->width);
     w->done += end - first;
     if (w->options->progress) w->options->progress(w->options->context, w->done, w->report->variants);
     return DEBERTA_OK;

@@ -32,7 +32,7 @@ typedef struct cell_list {
     size_t count;
 } cell_list;
 
-/* Of `attention trace`: ways to corrupt a text, the answer, and what is patched. */
+/* What `attention trace` corrupts, which answer it follows, and what it patches. */
 typedef struct trace_choice {
     const char *corrupted, *mask_word, *swap, *noise; /* one of them */
     double noise_scale;

@@ -49,7 +49,7 @@ static void parts_parse(common_options *options, const char *text, void *target)
     }
 }
 
-static void measure(trace_run *run)
+static void measure_places(trace_run *run)
 {
     figure_source *source = run->source;
     const common_options *options = source->options;
@@ -372,7 +372,7 @@ static void figure_trace_draw(figure_source *source, figure_sheet *sheet)
     trace_run run = {.source = source};
     trace_figure figure = {0};
     trace_grid grids[MOST_GRIDS];
-    measure(&run);
+    measure_places(&run);
     const size_t count = list_grids(&run, grids);
     figure.has_states = source->asked->trace.parts & TRACE_STATES;
     figure.has_heads = count > figure.has_states;

@@ -542,14 +542,14 @@ def test_decoder_bundled_items(bench):
 
 def test_trace_of_number(bench):
     """On a few sentences of our own: both runs are those of fill-mask, and the table is the sum over items of what its data has."""
-    nouns = [("boy", "stores"), ("store", "boys"), ("boys", "store"), ("stores", "boy")]
+    nouns = [("boy", "horses"), ("store", "boys"), ("horse", "boys")]
     lines = [{"sentence_good": f"The {subject} of the {other} {'was' if other.endswith('s') else 'were'} here.",
               "sentence_bad": f"The {subject} of the {other} {'were' if other.endswith('s') else 'was'} here."} for subject, other in nouns]
     with zipfile.ZipFile(bench.path("own.zip"), "w") as archive:
         archive.writestr("data/distractor_agreement_relational_noun.jsonl", "\n".join(map(json.dumps, lines)))
     found = json.loads(run(bench, "study", "trace", DEMO, "--blimp", "own.zip", "-t", "1", "--json"))
     data, table = rows_of(found["data"]), {row["from the clean run"]: row for row in rows_of(found["together"])}
-    assert len(data) == 4, found["note"]
+    assert len(data) == 3, found["note"]
     difference = sum(row["clean"] - row["corrupted"] for row in data)
     for name, title in (("c2c", "c2c"), ("c2p", "c2p"), ("p2c", "p2c"), ("terms", "all terms"), ("heads", "outputs of heads")):
         for column, prefix in (("subject and distractor exchanged", ""), ("control: another subject of the same number", "control_")):
