@@ -138,3 +138,20 @@ def test_files_of_results(tmp_path):
     refuses(deberta_c.ArgumentError, "which is read", deberta_c.bench, folder, tokens=[4], out=folder / "config.json")
     assert (folder / "config.json").read_bytes() == before
     refuses(deberta_c.ArgumentError, "prints no JSON with help=", deberta_c.bench, DEMO, help=True)
+
+
+def test_traces_are_arrays():
+    text, given = "the boys near the store [MASK] here", {"corrupted": "the boy near the store [MASK] here", "answer": ["were", "was"], "threads": 1}
+    with deberta_c.Model(DEMO) as model:
+        found = model.trace(text, **given)
+        with model.ablate("p2c@all"):
+            without = model.trace(text, what=["terms"], **given)
+        logits = [model.fill_mask(one, top=1000)["masks"][0]["candidates"] for one in (text, given["corrupted"])]
+    for name, rows in zip(("clean", "corrupted"), logits):
+        by_text = {row["text"]: np.log(row["probability"]) for row in rows}
+        assert abs(found[name] - (by_text["were"] - by_text["was"])) < 1e-4
+    assert found["shares"]["states"].shape == (6, 9) and found["measures"]["c2p"].shape == (5, 3) and np.isnan(found["shares"]["states"][-1]).all()
+    np.testing.assert_allclose(found["shares"]["states"][0], [0, 0, 1, 0, 0, 0, 0, 0, 0], atol=1e-6)
+    assert without["clean"] != found["clean"] and np.ptp(without["measures"]["p2c"]) == 0 and np.ptp(without["measures"]["c2c"]) > 0
+    assert deberta_c.attention_figure(DEMO, text, kind="trace", **given).svg.startswith(BEGINS[".svg"])
+    refuses(deberta_c.ArgumentError, "expected one way to corrupt the text", model.trace, text, answer="were")
