@@ -128,3 +128,11 @@ def test_no_name_of_an_axis_is_cut(bench):
             bench.fine(*command, "--width-mm", width, "-q", "-o", "n.svg")
             cut = [text for text in re.findall(r">([^<]*\u2026)</text>", bench.read("n.svg")) if text != "\u2026"]
             assert not cut, f"{command} at {width} mm: {cut}"
+
+
+def test_trace_shows_tokens_at_every_width(bench):
+    """Few layers leave cells no wider than 10 mm, which must not make their rows too low for the tokens."""
+    for width in ("60", "85", "174", "260"):
+        said = bench.fine("attention", "trace", DEMO, "--text", "the boys near the store [MASK] here", "--corrupted", "the boy near the store [MASK] here",
+                          "--answer", "were,was", "--what", "states", "--width-mm", width, "-o", "t.svg").err
+        assert ">boys</text>" in bench.read("t.svg") and "positions" not in said, f"{width} mm: {said}"
