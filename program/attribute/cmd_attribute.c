@@ -430,7 +430,7 @@ static int attribute_run(const common_options *options)
     check_float32(options, "an attribution");
     check_numbers(o);
     output_paths_read(options, &job.paths);
-    if (job.paths.figure_count) figure_style_note_font(options, &o->style);
+    if (HAVE_VIZ && job.paths.figure_count) figure_style_note_font(options, &o->style);
     const int status = task_run_all(options, &command, &job);
     if (status == EXIT_OK && job.kept)
         output_draw(options, job.paths.figures, job.paths.figure_count, DRAWING(attribute_draw), job.kept, &o->style);
