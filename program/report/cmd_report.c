@@ -279,7 +279,7 @@ const command command_report = {
     .size = sizeof(report_options),
     .defaults = &(const report_options){.lengths = "16-256*2", .reps = 7},
     .example = "  deberta report models/demo --text 'a new store opened beside the new mall' -o out/report\n"
-               "  deberta report models/demo --file texts.txt --with latency,verify -o out/report\n"
+               "  deberta report models/demo --file texts.txt --with verify -o out/report\n"
                "  deberta report models/demo --live -o page.html\n"
                "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",
     .run = report_run,

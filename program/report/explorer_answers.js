@@ -21,7 +21,7 @@ function questionsOf(text) {
     if (full.classes) asked.push({title: full.classes[0]?.score === undefined ? 'class' : 'score', command: 'classify',
         of: ({classes}) => classes.map(({label, id, probability, score}) => ({id, name: label, value: probability ?? score, isScore: probability === undefined}))});
     if (full.tags) asked.push({title: 'labels of tokens', command: 'tag', more: ' --grouping none',
-        of: ({tags}) => tags.map(({label, probability}, t) => ({id: t, name: `${text.tokens[t]}: ${label}`, isOutside: label === 'O', value: probability})).filter(({id}) => ordinary(id))
+        of: ({tags}) => tags.map(({label, probability}, t) => ({id: t, name: text.tokens[t], label, isOutside: label === 'O', value: probability})).filter(({id}) => ordinary(id))
             .sort((a, b) => a.isOutside - b.isOutside || byValue(a, b))});
     if (full.replaced) asked.push({title: 'replaced tokens', command: 'detect',
         of: ({replaced}) => replaced.map((value, t) => ({id: t, name: text.tokens[t], value})).filter(({id}) => ordinary(id)).sort(byValue)});
@@ -33,7 +33,8 @@ const currentQuestion = () => {
     return asked[Math.min(state.question, asked.length - 1)];
 };
 
-const answerValue = ({value, isScore}) => isScore ? formatNumber(value, 3) : inPercent(value);
+const answerValue = ({value, isScore, label}) => isScore ? formatNumber(value, 3) : `${label ? `${label} ` : ''}${inPercent(value)}`;
+const answerName = ({name, label}) => label ? `${name}: ${label}` : name; // where the number alone is shown with it
 
 /* [{id, name, before, now}], the most probable of now first. Only the first few of a run are known: of the others, what none of them exceeds. */
 function comparedAnswers(question, text) {
@@ -57,7 +58,7 @@ function answerBar(key, width, kind) {
 function answerRow(question, {id, name, before, now, least}) {
     const cell = (item, side) => make('td', {}, item ? answerValue(item) : least ? `< ${answerValue(least[side])}` : '…');
     const compared = state.removed !== '';
-    return make('tr', {'data-answer': id}, make('th', {scope: 'row'}, make('b', {dir: 'auto', title: name}, now?.name ?? name)),
+    return make('tr', {'data-answer': id}, make('th', {scope: 'row'}, make('b', {dir: 'auto', title: name}, name)),
         make('td', {class: 'bars'}, answerBar(`${state.text} ${question.title} ${id}`, answerWidth(compared ? now : before), 'now'), ...compared ? [make('i', {class: 'was', style: `width:${answerWidth(before)}%`})] : []),
         cell(before, 'before'), ...compared ? [cell(now, 'now')] : []);
 }
@@ -90,8 +91,9 @@ function drawAnswers() {
     byId('question').hidden = asked.length < 2;
     byId('answer-what').textContent = asked.length < 2 ? question.title : '';
     const without = state.removed ? [make('th', {scope: 'col', title: removedInWords()}, 'without')] : [];
+    byId('answers').classList.toggle('labelled', question.command === 'tag');
     byId('answers').replaceChildren(make('caption', {class: 'hidden'}, `${question.title}: what the model answers`),
-        make('thead', {}, make('tr', {}, make('td'), make('td', {class: 'bars'}), make('th', {scope: 'col'}, 'all terms'), ...without)),
+        make('thead', {}, make('tr', {}, make('td'), make('td', {class: 'bars'}), make('th', {scope: 'col'}, / --ablate /.test(page.command) ? 'as given' : 'all terms'), ...without)),
         make('tbody', {}, ...comparedAnswers(question, text).map((item) => answerRow(question, item))));
     const waits = state.removed && !answerNow(text), command = answerCommand(question);
     byId('answer-note').textContent = !waits ? wordsOfAnswer(question, text) : page.live ? 'Computing …' : 'This page does not hold the answer without these terms; the program has it:';
@@ -103,7 +105,7 @@ function drawAnswers() {
 /* A name that fits a step, and its share. */
 function stepAnswer(item) {
     if (!item) return [];
-    const letters = graphemes(item.name), name = letters.length > STEP_LETTERS ? `${letters.slice(0, STEP_LETTERS - 1).join('')}…` : item.name;
+    const letters = graphemes(answerName(item)), name = letters.length > STEP_LETTERS ? `${letters.slice(0, STEP_LETTERS - 1).join('')}…` : answerName(item);
     return [make('b', {dir: 'auto'}, /[\p{L}\p{N}]/u.test(name) ? name : `“${name}”`), ` ${item.isScore ? formatNumber(item.value, 2) : `${formatNumber(100 * item.value, 2)} %`}`];
 }
 

@@ -191,7 +191,7 @@ function adoptModel(words, computed) {
     document.querySelector('h1').firstChild.textContent = `${live.picked} `;
     live.picked = '';
     removedTerms.clear();
-    Object.assign(state, {text: 0, held: null, pinned: null, hover: null, removed: '', step: 0, component: PROBS, map: 'picture'});
+    Object.assign(state, {text: 0, held: null, pinned: null, hover: null, removed: '', step: 0, question: 0, component: PROBS, map: 'picture'});
     openOnAnswer();
     buildFacts(live.opened.model);
     buildFormula();

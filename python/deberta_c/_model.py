@@ -267,6 +267,11 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             self._session.ablations, self.ablated = ablations, terms
             self._session.prepare()
 
+    def trace(self, text: Any = None, pair: Optional[str] = None, **options: Any) -> Dict[str, Any]:
+        """Which states, heads and terms bring an answer back into a corrupted text: `deberta attention trace` with its options (corrupted=,
+        mask_word=, swap= or noise=; answer="were,was", class_=), as arrays. attention_figure(m, text, kind="trace", ...) draws it."""
+        return _program.trace(self, text, pair, **options)
+
     def receptive_field(self, **options: Any) -> Dict[str, Any]:
         """What `deberta receptive-field --json` says of this model: docs/receptive-field.md has the members."""
         return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **options})

@@ -7,8 +7,10 @@ import os
 import random
 import re
 import shlex
+import shutil
+import subprocess
 
-from helpers import DEMO, check, check_message, equal
+from helpers import DEMO, ROOT, check, check_message, equal
 
 MODELS = os.path.dirname(DEMO)
 TINY = "synthetic:v3-xsmall,vocab=50,layers=1,hidden=64,heads=1"
@@ -145,3 +147,20 @@ def test_models_without_answers(bench):
     bench.fine("report", large, "--ids", ",".join(str(3 + k % 90) for k in range(200)), "-q", "-o", "r2", "--skip", "receptive-field")
     about = page_of(bench, "r2/index.html")["texts"][0]
     check(len(about.get("answers", {}).get("without", {})) < len(names_of(2, 16)), "a large model is computed for some terms only")
+
+
+def test_demo_asks_for_modules_where_they_are(bench):
+    """./build.sh demo: the page that computes where ./build.sh wasm has been, and no word of modules elsewhere."""
+    for folder in ("tools/making", "models/demo", "build"):
+        os.makedirs(bench.path(folder))
+    shutil.copy(os.path.join(ROOT, "tools/making/demo.sh"), bench.path("tools/making/demo.sh"))
+    bench.write("models/demo/config.json", "{}")
+    bench.write("build/deberta", "#!/bin/sh\necho \"run: $*\"\n")
+    os.chmod(bench.path("build/deberta"), 0o755)
+    for has_modules in (False, True):
+        if has_modules:
+            os.makedirs(bench.path("build-wasm"))
+            bench.write("build-wasm/deberta-scalar.wasm", "")
+        said = subprocess.run(["sh", bench.path("tools/making/demo.sh")], capture_output=True, text=True, check=True).stdout
+        report = next(line for line in said.split("\n") if line.startswith("run: report"))
+        check(("--live" in report) == has_modules and "[MASK]" in report and " -n " not in report, report)
