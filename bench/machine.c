@@ -116,7 +116,7 @@ static void name_huge_pages(machine_sheet *sheet)
         snprintf(sheet->huge_pages, sizeof sheet->huge_pages, "%.*s", (int)strcspn(chosen + 1, "]"), chosen + 1);
 }
 
-static size_t huge_page_bytes(void)
+size_t machine_huge_page_bytes(void)
 {
     char value[64];
     if (!read_value("/proc/self/smaps_rollup", "AnonHugePages", value, sizeof value)) return 0;
@@ -247,7 +247,6 @@ void machine_finish_sheet(machine_sheet *sheet, const machine_counters *before)
     sheet->activity = machine_activity_between(before, &after);
     sheet->clock_ghz_after = timer_clock_ghz();
     sheet->clock_wide_ghz_after = machine_wide_clock_ghz();
-    sheet->huge_page_bytes = huge_page_bytes();
     if (sheet->activity.others > NOISY_CORES)
         machine_note(sheet, "other processes used %.2f cores while measuring", sheet->activity.others);
     if (sheet->activity.stolen > NOISY_CORES)

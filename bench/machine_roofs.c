@@ -2,13 +2,14 @@
  * count as memory of the model that is measured next. Slices of the same loops run between encodes.
  *
  * SPDX-License-Identifier: MIT */
+#include "bench/machine_roofs.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/child.h"
-#include "bench/machine.h"
 #include "bench/statistics.h"
 #include "bench/timer.h"
 #include "core/base/cpu.h"

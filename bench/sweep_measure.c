@@ -7,6 +7,7 @@
 #include "bench/hidden_checksum.h"
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
+#include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "output/scope.h"
 
@@ -75,7 +76,7 @@ typedef struct probe_request {
 } probe_request;
 
 typedef struct probe_answer {
-    size_t peak_rss_bytes, workspace_bytes;
+    size_t peak_rss_bytes, workspace_bytes, huge_page_bytes;
     uint64_t checksum;
     double seconds;
 } probe_answer;
@@ -104,6 +105,7 @@ static deberta_status probe(const void *context, void *answer, deberta_error *er
     if (status == DEBERTA_OK) {
         found->peak_rss_bytes = sweep_peak_resident_bytes();
         found->workspace_bytes = deberta_session_memory_bytes(session);
+        found->huge_page_bytes = machine_huge_page_bytes();
         found->checksum = checksum_of(request->sweep, request->point, &outputs);
     }
     deberta_session_free(&session);
@@ -125,6 +127,7 @@ deberta_status sweep_probe_all(sweep *s, deberta_error *err)
         p->result.peak_rss_bytes = answer.peak_rss_bytes;
         p->result.workspace_bytes = answer.workspace_bytes;
         p->result.checksum = answer.checksum;
+        s->huge_page_bytes = maximum(s->huge_page_bytes, answer.huge_page_bytes);
         s->worked_flops += p->cost.total.flops;
         s->worked_seconds += answer.seconds;
     }

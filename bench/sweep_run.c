@@ -70,6 +70,7 @@ static deberta_status sweep_run_all(sweep *s, bench_results *results, deberta_er
     sweep_tell(s, "limits of the machine", NULL);
     DEBERTA_TRY(measure_roofs(s, &results->sheet, err));
     DEBERTA_TRY(sweep_probe_all(s, err));
+    results->sheet.huge_page_bytes = s->huge_page_bytes;
     if (s->options->cold) DEBERTA_TRY(sweep_prepare_cold(s, &results->sheet.topology, err));
     if (s->options->breakdown && s->options->roof_share > 0)
         s->stream = machine_stream_new(&results->sheet.topology); /* behind the probes: its memory is no model's */

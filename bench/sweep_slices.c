@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bench/sweep_work.h"
+#include "bench/timer.h"
 #include "core/encode/session.h"
 
 static void add_rate(scope *memory, slice_rates *to, double rate)
@@ -21,8 +22,10 @@ sweep_slicer sweep_slicer_of(const sweep *s, const sweep_point *p, const deberta
 {
     sweep_slicer slicer = {.sweep = s, .precision = s->info.precision, .to = to};
     slicer.measures = s->options->roof_share > 0;
-    if (slicer.measures)
-        machine_slices_prepare(&slicer.loops, p->isa, session->executor, s->model->machine.usable_cores);
+    if (!slicer.measures) return slicer;
+    const double begun = timer_now();
+    machine_slices_prepare(&slicer.loops, p->isa, session->executor, s->model->machine.usable_cores);
+    to->seconds += timer_now() - begun;
     return slicer;
 }
 
@@ -41,7 +44,8 @@ void sweep_slice_products(const sweep_slicer *slicer, double seconds)
     const size_t slices = to->gflops.count + to->gops.count;
     to->encoded += seconds;
     if (!slicer->measures || (slices && to->seconds > slicer->sweep->options->roof_share * to->encoded)) return;
-    const bool of_integers = slicer->precision != DEBERTA_PRECISION_FLOAT32 && slices % 2 == 0;
+    const bool of_integers =
+        slicer->precision != DEBERTA_PRECISION_FLOAT32 && slicer->loops.kernels[1] && slices % 2 == 0;
     const double rate = machine_slice_products(&slicer->loops, of_integers, &to->seconds);
     add_rate(slicer->sweep->list.memory, of_integers ? &to->gops : &to->gflops, rate);
 }

@@ -74,6 +74,7 @@ typedef struct sweep {
     machine_stream *stream;              /* with --breakdown: read between encodes */
     double began, reported;              /* when; largest share reported so far */
     double worked_flops, worked_seconds; /* of all encodes: the rate for estimates */
+    size_t huge_page_bytes;              /* the most of a probe */
     bool stopped;
 } sweep;
 

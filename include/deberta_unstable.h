@@ -84,6 +84,8 @@ typedef struct deberta_interventions {
     /* The encode begins at H[first_layer], all of whose rows edit_hidden writes: neither the embedding nor the layers
      * before run. 0: it begins with the ids. */
     size_t first_layer;
+    /* NULL, or [tokens of the batch][embedding_size], added to the rows of the word table before anything else is. */
+    const float *word_noise;
 } deberta_interventions;
 
 /* Applies changes from the next encode on; NULL: none. The struct is copied. The changes do not depend on threads,

@@ -35,6 +35,7 @@ static const command *const commands[] = {
     &command_finetune,
     &command_pack,
     &command_merge,
+    &command_examples,
     &command_completion,
     NULL,
 };
@@ -57,7 +58,10 @@ static void print_overview(FILE *out)
         snprintf(left, sizeof left, "  %s", commands[k]->name);
         help_row(&lines, left, SUMMARY_INDENT, commands[k]->summary);
     }
-    fputs("\nfor one command: deberta <command> --help\na first look:    deberta info synthetic:v3-small\n", out);
+    fputs("\nfor one command: deberta <command> --help\n"
+          "its examples:    deberta examples DIR (copies what they read)\n"
+          "a first look:    deberta info synthetic:v3-small\n",
+          out);
 }
 
 static bool is_one_of(const char *text, const char *a, const char *b, const char *c)

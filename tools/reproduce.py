@@ -209,7 +209,7 @@ def not_run(function):
 def cheap(only, out):
     """Exit status of --cheap: 1 where a number is not what its source gives, or at the first command that prints something else."""
     sources = guard.Sources(ROOT)
-    if guard.tell([only] if only else guard.pages(ROOT), sources)[2]:
+    if guard.tell([only] if only else guard.pages(ROOT), sources, text_of)[2]:
         return 1
     for name, (kind, command) in sources.commands.items():
         if kind == "cheap" and (name in sources.used or not only):

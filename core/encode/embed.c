@@ -12,6 +12,7 @@ enum { TASK_ROWS = 16 };
 typedef struct embed_loop {
     deberta_session *session;
     const int32_t *ids, *token_types;
+    const float *noise; /* [tokens][E] or NULL */
 } embed_loop;
 
 static void embed_add_row(float *to, const float *row, size_t count)
@@ -31,6 +32,7 @@ static deberta_status look_up(const embed_loop *loop, size_t token, float *to, d
         return DEBERTA_OK;
     }
     DEBERTA_TRY(word_table_read(&model->words, &model->source, (size_t)loop->ids[token], 1, to, err));
+    if (loop->noise) embed_add_row(to, loop->noise + token * width, width);
     if (config->position_biased_input)
         embed_add_row(to, model->position_table + (size_t)s->position_ids[token] * stride, width);
     if (model->type_table) {
@@ -92,6 +94,7 @@ static void embed_task(void *context, size_t task, size_t worker)
 
 void embed_run(deberta_session *s, const int32_t *ids, const int32_t *token_types)
 {
-    embed_loop loop = {.session = s, .ids = ids, .token_types = token_types};
+    embed_loop loop = {
+        .session = s, .ids = ids, .token_types = token_types, .noise = s->internal.interventions.changes.word_noise};
     parallel_for(s->executor, ceiling_divide(s->tokens, TASK_ROWS), embed_task, &loop);
 }

@@ -46,7 +46,7 @@ void attention_options_check(const attention_options *asked)
         option_wrong(common, &asked->data, "unknown suffix in '%s', expected .csv or .safetensors", asked->data);
     if (asked->latex && !path_has_suffix(asked->latex, ".tex"))
         option_wrong(common, &asked->latex, "unknown suffix in '%s', expected .tex", asked->latex);
-    if (!common->outs.count && !asked->data)
+    if (!common->outs.count && !asked->data && !common->json)
         usage_wrong(common, "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
                             "--numbers FILE.csv (or .safetensors)");
 }

@@ -32,6 +32,16 @@ typedef struct cell_list {
     size_t count;
 } cell_list;
 
+/* What `attention trace` corrupts, which answer it follows, and what it patches. */
+typedef struct trace_choice {
+    const char *corrupted, *mask_word, *swap, *noise; /* one of them */
+    double noise_scale;
+    const char *answer, *label;
+    size_t at; /* SIZE_MAX: the one [MASK] */
+    int mlm_decoder, direction;
+    unsigned parts; /* trace_part */
+} trace_choice;
+
 typedef struct attention_options {
     reading_options reading;
     size_t row; /* of the input */
@@ -51,6 +61,8 @@ typedef struct attention_options {
     bool logarithmic, annotate, letters;
     cell_list marks;
     size_t columns; /* side by side; 0: as many as fit */
+
+    trace_choice trace;
 
     figure_style style;
     bool anonymous;

@@ -9,11 +9,21 @@
 
 enum { BAR_CELLS = 24, SHOWN_DISTANCES = 12 };
 
-const char *attribute_answer_text(const common_options *options, const attributed_text *text)
+const char *attribute_word(const char *token)
 {
-    const char *answer = options_text(options, "%s of \u201c%s\u201d", text->of, text->answer);
-    if (text->contrast) answer = options_text(options, "%s minus that of \u201c%s\u201d", answer, text->contrast);
-    return text->asked ? options_text(options, "%s at \u201c%s\u201d", answer, text->asked) : answer;
+    static const char *const marks[] = {"\xE2\x96\x81", "\xC4\xA0"}; /* of SentencePiece, of byte pairs */
+    for (size_t k = 0; k < sizeof marks / sizeof *marks; k++)
+        if (strncmp(token, marks[k], strlen(marks[k])) == 0) return token + strlen(marks[k]);
+    return token;
+}
+
+/* "logit of “good”". */
+static const char *answer_text(const common_options *options, const attributed_text *text)
+{
+    const char *answer = options_text(options, "%s of \u201c%s\u201d", text->of, attribute_word(text->answer));
+    if (text->contrast)
+        answer = options_text(options, "%s minus that of \u201c%s\u201d", answer, attribute_word(text->contrast));
+    return text->asked ? options_text(options, "%s at \u201c%s\u201d", answer, attribute_word(text->asked)) : answer;
 }
 
 /* --------------------------------------------------------------------------------------------------------- for a person */
@@ -53,7 +63,7 @@ static void show_tokens(FILE *out, const attributed_text *text, const char *titl
 static void show_distance(FILE *out, const deberta_attribution_distance *d, double most)
 {
     show_bar(out, distance_value(d), most);
-    fprintf(out, "  %+td", d->first);
+    fprintf(out, d->first ? "  %+td" : "  %td", d->first);
     if (d->last != d->first) fprintf(out, " to %+td", d->last);
     fprintf(out, "  (c2p %+.4f, p2c %+.4f)\n", d->c2p, d->p2c);
 }
@@ -103,8 +113,8 @@ void attribute_show(FILE *out, const common_options *options, const attributed_t
 {
     const deberta_attribution *a = text->found;
     const double most = largest_size(a);
-    fprintf(out, "  %s: %.4f, of the baseline (%s) %.4f\n", attribute_answer_text(options, text), a->value,
-            text->baseline, a->baseline_value);
+    fprintf(out, "  %s: %.4f, of the baseline (%s) %.4f\n", answer_text(options, text), a->value, text->baseline,
+            a->baseline_value);
     fprintf(out, "  attributions add up to %.4f of %.4f: gap %.2g %%, %zu point%s\n", a->sum,
             a->value - a->baseline_value, 100 * a->gap, a->steps, a->steps == 1 ? "" : "s");
     fprintf(out, "  words %+.4f, distances %+.4f, positions %+.4f\n", sum_of(a->words, a->tokens), sum_of_distances(a),

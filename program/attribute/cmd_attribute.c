@@ -25,7 +25,7 @@ typedef struct attribute_options {
     reading_options reading;
     const char *class, *answer, *token;
     int head, of, method, baseline, mlm_decoder;
-    const char *parts;
+    const char *parts, *numbers;
     size_t steps;
     figure_style style;
 } attribute_options;
@@ -76,7 +76,10 @@ static asked_head choose_head(const attribute_job *job)
     if (option_given(&o->reading.common, &o->head)) return (asked_head)o->head;
     if (o->answer) return HEAD_MLM;
     if (o->token) return has_head(job->run, DEBERTA_TASK_TOKEN) ? HEAD_TOKEN : HEAD_RTD;
-    return has_head(job->run, DEBERTA_TASK_SEQUENCE) ? HEAD_SEQUENCE : HEAD_MLM;
+    if (has_head(job->run, DEBERTA_TASK_SEQUENCE)) return HEAD_SEQUENCE;
+    if (has_head(job->run, DEBERTA_TASK_MLM) || has_head(job->run, DEBERTA_TASK_MLM_EMD)) return HEAD_MLM;
+    if (has_head(job->run, DEBERTA_TASK_TOKEN)) return HEAD_TOKEN;
+    return has_head(job->run, DEBERTA_TASK_RTD) ? HEAD_RTD : HEAD_SEQUENCE;
 }
 
 static deberta_task task_of_head(const attribute_job *job)
@@ -121,6 +124,7 @@ static void attribute_begin(task_run *run)
     job->task = task_of_head(job);
     task_require(run->options, &run->batches, job->task);
     check_head_options(job);
+    if (job->task == DEBERTA_TASK_MLM_EMD) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
     job->mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK);
     job->baseline_id = job->asked->baseline == BASELINE_MASK ? job->mask_id
                        : job->asked->baseline == BASELINE_PAD
@@ -258,7 +262,8 @@ static const char *logit_name(const attribute_job *job, size_t index)
     const task_run *run = job->run;
     size_t bytes;
     if (job->task == DEBERTA_TASK_RTD) return "replaced";
-    if (job->task == DEBERTA_TASK_SEQUENCE || job->task == DEBERTA_TASK_TOKEN) return task_run_label(run, index);
+    if (job->task == DEBERTA_TASK_SEQUENCE || job->task == DEBERTA_TASK_TOKEN)
+        return options_text(run->options, "%s", task_run_label(run, index)); /* a figure is drawn without the model */
     const char *name = deberta_tokenizer_token(run->batches.tokenizer, (int32_t)index, &bytes);
     return name ? options_text(run->options, "%.*s", (int)bytes, name) : options_text(run->options, "%zu", index);
 }
@@ -289,7 +294,6 @@ static attributed_text attributed_text_of(const attribute_job *job, const task_t
     const attribute_options *asked = job->asked;
     attributed_text shown = {
         .found = found,
-        .model = job->run->batches.info.name,
         .head = deberta_task_name(job->task),
         .answer = logit_name(job, o->answer),
         .contrast = o->contrast == DEBERTA_NO_CONTRAST ? NULL : logit_name(job, o->contrast),
@@ -363,8 +367,10 @@ static void note_gap(const attribute_job *job, const deberta_attribution_options
 /* A figure shows one text. */
 static void keep_for_figure(attribute_job *job, const attributed_text *shown, deberta_attribution **found)
 {
-    if (job->paths.figure_count == 0) return;
-    if (job->kept) usage_wrong(job->run->options, "a figure shows one text, but there are more: leave out the picture");
+    if (job->paths.figure_count == 0 && !job->asked->numbers) return;
+    if (job->kept)
+        usage_wrong(job->run->options,
+                    "a figure shows one text, but there are more: leave out the picture and --numbers");
     job->kept = options_take(job->run->options, 1, sizeof *job->kept);
     *job->kept = *shown;
     job->own = *found;
@@ -395,6 +401,24 @@ static deberta_status attribute_look(task_run *run, task_text *text, deberta_err
 
 /* -------------------------------------------------------------------------------------------------------- the command */
 
+static void write_numbers(const attribute_job *job)
+{
+    deberta_error error;
+    deberta_status (*const write)(const common_options *, const attributed_text *, const char *, deberta_error *) =
+        DRAWING(attribute_write_numbers);
+    if (write)
+        must(&job->asked->reading.common, write(&job->asked->reading.common, job->kept, job->asked->numbers, &error),
+             &error);
+}
+
+static void check_numbers(const attribute_options *o)
+{
+    if (!o->numbers) return;
+    if (!HAVE_VIZ) option_wrong(&o->reading.common, &o->numbers, "this program was built without figures");
+    if (!path_has_suffix(o->numbers, ".csv"))
+        option_wrong(&o->reading.common, &o->numbers, "'%s' does not end in .csv", o->numbers);
+}
+
 static int attribute_run(const common_options *options)
 {
     static const task_command command = {.names = {.text = "text", .pair = "pair"},
@@ -404,11 +428,13 @@ static int attribute_run(const common_options *options)
     const attribute_options *o = (const attribute_options *)options;
     attribute_job job = {.asked = o, .parts = read_parts(o)};
     check_float32(options, "an attribution");
+    check_numbers(o);
     output_paths_read(options, &job.paths);
     if (job.paths.figure_count) figure_style_note_font(options, &o->style);
     const int status = task_run_all(options, &command, &job);
     if (status == EXIT_OK && job.kept)
         output_draw(options, job.paths.figures, job.paths.figure_count, DRAWING(attribute_draw), job.kept, &o->style);
+    if (status == EXIT_OK && job.kept && o->numbers) write_numbers(&job);
     deberta_attribution_free(&job.own);
     return status;
 }
@@ -446,7 +472,12 @@ static const option asked[] = {
      FLAG_AT(reading_options, strict)},
     {.name = NULL},
 };
-static const option look[] = {FIGURE_STYLE_ROWS(attribute_options, style), {.name = NULL}};
+static const option look[] = {
+    FIGURE_STYLE_ROWS(attribute_options, style),
+    {"numbers", 0, "FILE", "the attributions of the text as .csv: part, index, label, attribution",
+     TEXT_AT(attribute_options, numbers), .role = OPTION_OUTPUT},
+    {.name = NULL},
+};
 static const option_group groups[] = {{asked, 0, NULL}, {look, 0, "the figure"}, {NULL, 0, NULL}};
 
 const command command_attribute = {

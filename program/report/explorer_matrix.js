@@ -141,7 +141,7 @@ function legendNote() {
     const text = currentText(), {component} = state, terms = termsOf(text).length;
     const whose = state.scale === 'text' ? 'all heads' : state.view === 'lines' && state.lines === 'layer' ? 'the heads of the layer' : state.held ? 'these heads' : 'this head';
     const parts = component === PROBS ? ['probability', `scale of ${whose}`] : [
-        terms > 1 ? `logit / √(${terms}d)` : 'logit / √d',
+        terms > 1 ? `logit (scaled by 1/√(${terms}d))` : 'logit (scaled by 1/√d)',
         state.centre ? 'row mean subtracted: a softmax ignores what is constant over the keys' : 'row mean left in: a softmax ignores it',
         `one scale for ${COMPONENTS.filter((_, c) => c <= SUM && hasComponent(text, c)).map((c) => c.name).join(', ')} of ${whose}`];
     if (state.view === 'lines') parts.push(component === PROBS ? 'the stronger a line, the more likely' : 'dashed where negative',

@@ -15,10 +15,12 @@ import tempfile
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ._abi import ArgumentError, Error, FormatError, HERE, SystemRefusedError, UnsupportedError, note, terminated
+import numpy as np
+
+from ._abi import ArgumentError, BUILT, Error, FormatError, SystemRefusedError, UnsupportedError, note, terminated
 from ._inputs import as_texts, one_text
 from ._outputs import output_suffix
-PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(HERE / "deberta")
+PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(BUILT / "deberta")
 SCREEN_DPI = 144
 FORMATS = (".svg", ".pdf", ".png")  # of a figure
 SEVERAL_TEXTS = ("difference", "kernel")  # kinds of figures
@@ -197,6 +199,20 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
 
     svg, = drawn(".svg", more=[os.fspath(one) for one in outs])
     return Figure(svg, f"attention of: {title}" if title else "attention", draw, inputs)
+
+
+def trace(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> Dict[str, Any]:
+    """`deberta attention trace` as a dictionary (docs/json.md, deberta-trace/1), whose measures and shares are arrays: states [L + 1, tokens],
+    heads, c2c, c2p, p2c [L, A], NaN where nothing was patched."""
+    folder, given = _opened(model)
+    if given.pop("layers", None):
+        raise UnsupportedError("the model was opened with its first layers only, traces are of whole models: open it without layers=")
+    given["ablate"] = getattr(model, "ablated", "") or None
+    words, _ = _texts_of_figure(text, pair, "trace", options)
+    found = json_of("attention", "trace", folder, *words, **{**given, **options})
+    for grids in (found["measures"], found["shares"]):
+        grids.update({name: np.array(grid, np.float64) for name, grid in grids.items() if name != "together"})
+    return found
 
 
 def main() -> None:

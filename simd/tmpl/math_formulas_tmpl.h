@@ -3,8 +3,8 @@
  * the constants. A clamp has its limit as the first operand of min and max: then a NaN passes through on every
  * instruction set.
  *
- * math_tmpl.h includes this file twice: vm is a vector and V(add) is vf_add, or vm is several vectors and V(add) is
- * vs_add.
+ * It is included twice: in math_tmpl.h vm is a vector and V(add) is vf_add, in several_tmpl.h vm is several vectors
+ * and V(add) is vs_add.
  *
  * SPDX-License-Identifier: MIT */
 

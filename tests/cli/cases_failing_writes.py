@@ -135,6 +135,8 @@ CASES = [
     Case("classify", ["classify", head("sequence"), "--file", "../texts.txt", "--json", *QUICK, "-o", "x.jsonl"], ["x.jsonl"]),
     Case("tag", ["tag", head("token"), "--file", "../texts.txt", *QUICK, "-o", "x.txt"], ["x.txt"]),
     Case("detect", ["detect", head("rtd"), "--file", "../texts.txt", "--json", *QUICK, "-o", "x.jsonl"], ["x.jsonl"]),
+    Case("attribute", ["attribute", head("sequence"), "--file", "../texts.txt", "--json", "--steps", "1", *QUICK, "-o", "x.jsonl"], ["x.jsonl"]),
+    Case("attribute figure", ["attribute", head("sequence"), "--text", "a store", "--steps", "1", *QUICK, "-o", "x.svg", "-o", "x.txt"], ["x.svg", "x.txt"], figures=True),
     Case("answer", ["answer", head("qa"), "--question", "who", "--context", "it was me", *QUICK, "-o", "x.txt"], ["x.txt"]),
     Case("eval", ["eval", head("sequence"), "../rows.tsv", *QUICK, "-o", "x.json", "-o", "x.svg"], ["x.json", "x.svg"], figures=True),
     Case("attention", ["attention", TINY, "--ids", "1,2,3", *QUICK, "-o", "x.svg", "-o", "x.pdf", "-o", "x.png", "--numbers", "x.safetensors"],
@@ -262,6 +264,8 @@ class Trial:
         result, files, _ = self.run(k, on)
         if not self.failed:
             return None
+        if self.failed[0] in REMOVALS:  # a folder of an audit that cannot be removed stays
+            files = {name: content for name, content in files.items() if not name.startswith("deberta-audit-")}
         if result.code == 0:
             return [f"exit 0, and {name} is not what it should be" for name in self.whole.keys() | files.keys()
                     if name not in files or name not in self.whole or not self.same(name, files[name])] + \

@@ -103,7 +103,7 @@ TABLE = [
     ("out-picture-unknown", ["info", "--json", "-o", "m.JPEG"], 2, ["--out: 'm.JPEG' is a picture"]),
     ("out-picture-tokenize", ["tokenize", "{DEMO}", "--text", "a", "-o", "t.png"], 2, ["--out: 't.png' is a picture"]),
     ("out-picture-classify", ["classify", "{DEMO}", "--text", "a", "-o", "t.pdf"], 2, ["--out: 't.pdf' is a picture"]),
-    ("out-picture-receptive-field", ["receptive-field", TINY, "-o", "f.pdf"], 2, ["'f.pdf' is a picture", "--plot FILE draws"]),
+    ("out-picture-receptive-field", ["receptive-field", TINY, "-o", "f.gif"], 2, ["'f.gif'", ".png, .svg or .pdf"]),
     ("out-picture-bench", ["bench", TINY, "-n", "8", "-o", "x.png"], 2, ["'x.png' is a picture", "deberta bench plot"]),
     ("out-picture-machine", ["bench", "machine", "-o", "m.pdf"], 2, ["'m.pdf' is a picture"]),
     ("out-picture-verify", ["verify", TINY, "-o", "m.gif"], 2, ["unknown suffix in 'm.gif'", ".png, .svg or .pdf"]),

@@ -118,3 +118,20 @@ def test_figures_in_one_page_share_no_ids():
     named, used = ([set(re.findall(pattern, page)) for page in pages] for pattern in (r'\bid="([^"]*)"', r'url\(#([^)]*)\)|href="#([^"]*)"'))
     assert named[0] and not named[0] & named[1]
     assert all({"".join(one) for one in there} <= ids for there, ids in zip(used, named)) and used[0]
+
+
+def test_traces_are_arrays():
+    text, given = "the boys near the store [MASK] here", {"corrupted": "the boy near the store [MASK] here", "answer": ["were", "was"], "threads": 1}
+    with deberta_c.Model(DEMO) as model:
+        found = model.trace(text, **given)
+        with model.ablate("p2c@all"):
+            without = model.trace(text, what=["terms"], **given)
+        logits = [model.fill_mask(one, top=1000)["masks"][0]["candidates"] for one in (text, given["corrupted"])]
+    for name, rows in zip(("clean", "corrupted"), logits):
+        by_text = {row["text"]: np.log(row["probability"]) for row in rows}
+        assert abs(found[name] - (by_text["were"] - by_text["was"])) < 1e-4
+    assert found["shares"]["states"].shape == (6, 9) and found["measures"]["c2p"].shape == (5, 3) and np.isnan(found["shares"]["states"][-1]).all()
+    np.testing.assert_allclose(found["shares"]["states"][0], [0, 0, 1, 0, 0, 0, 0, 0, 0], atol=1e-6)
+    assert without["clean"] != found["clean"] and np.ptp(without["measures"]["p2c"]) == 0 and np.ptp(without["measures"]["c2c"]) > 0
+    assert deberta_c.attention_figure(DEMO, text, kind="trace", **given).svg.startswith(BEGINS[".svg"])
+    refuses(deberta_c.ArgumentError, "expected one way to corrupt the text", model.trace, text, answer="were")

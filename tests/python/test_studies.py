@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -537,3 +538,31 @@ def test_decoder_bundled_items(bench):
     for row in rows.values():
         contains(page, row["head on H[L]"])
         contains(page, row["EMD - head"])
+
+
+def test_trace_of_number(bench):
+    """On a few sentences of our own: both runs are those of fill-mask, and the table is the sum over items of what its data has."""
+    nouns = [("boy", "horses"), ("store", "boys"), ("horse", "boys")]
+    lines = [{"sentence_good": f"The {subject} of the {other} {'was' if other.endswith('s') else 'were'} here.",
+              "sentence_bad": f"The {subject} of the {other} {'were' if other.endswith('s') else 'was'} here."} for subject, other in nouns]
+    with zipfile.ZipFile(bench.path("own.zip"), "w") as archive:
+        archive.writestr("data/distractor_agreement_relational_noun.jsonl", "\n".join(map(json.dumps, lines)))
+    found = json.loads(run(bench, "study", "trace", DEMO, "--blimp", "own.zip", "-t", "1", "--json"))
+    data, table = rows_of(found["data"]), {row["from the clean run"]: row for row in rows_of(found["together"])}
+    assert len(data) == 3, found["note"]
+    difference = sum(row["clean"] - row["corrupted"] for row in data)
+    for name, title in (("c2c", "c2c"), ("c2p", "c2p"), ("p2c", "p2c"), ("terms", "all terms"), ("heads", "outputs of heads")):
+        for column, prefix in (("subject and distractor exchanged", ""), ("control: another subject of the same number", "control_")):
+            assert abs(sum(row[prefix + name] for row in data) / difference - float(table[title][column].split()[0])) < 1e-3, (name, column)
+    assert abs(float(table["outputs of heads"]["subject and distractor exchanged"].split()[0]) - 1) < 1e-3
+    clean = [log_odds(bench, line) for line in lines]
+    assert sorted(round(row["clean"], 3) for row in data) == sorted(round(one, 3) for one in clean)
+
+
+def log_odds(bench, line):
+    """Of the right verb against the wrong one, by fill-mask."""
+    (good, bad), = [pair for pair in zip(line["sentence_good"].split(), line["sentence_bad"].split()) if pair[0] != pair[1]]
+    text = line["sentence_good"].replace(f" {good} ", " [MASK] ")
+    found = {one["text"]: math.log(one["probability"]) for one in
+             json.loads(run(bench, "fill-mask", DEMO, "--text", text, "--top", "1000", "--json"))["masks"][0]["candidates"]["emd"]}
+    return found[good] - found[bad]

@@ -89,16 +89,13 @@ TEST(test_the_sheet_is_filled)
 TEST(test_huge_pages_are_counted)
 {
     enum { BYTES = 32 << 20 };
-    machine_sheet sheet = {0};
-    machine_counters now = machine_read_counters();
-    machine_finish_sheet(&sheet, &now);
-    const size_t before = sheet.huge_page_bytes;
+    const size_t before = machine_huge_page_bytes();
     arena memory = {0};
     arena_take(&memory, BYTES, 1);
     assert_ok(arena_allocate(&memory, "a block", 0, NULL));
     memset(arena_take(&memory, BYTES, 1), 1, BYTES);
-    machine_finish_sheet(&sheet, &now);
-    if (sheet.huge_page_bytes != before) assert_true(sheet.huge_page_bytes - before <= BYTES + (2 << 20));
+    const size_t after = machine_huge_page_bytes(); /* a wish, which the system may refuse */
+    if (after != before) assert_true(after - before >= BYTES / 16 && after - before <= BYTES + (2 << 20));
     arena_release(&memory);
 }
 

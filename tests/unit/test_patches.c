@@ -304,8 +304,7 @@ TEST(test_patches_equal_float64)
         plain.isa = DEBERTA_ISA_AUTO;
         own.patches = of_itself;
         FREED_BY(free_result)
-        run_result found = run(model, &request),
-                   unpatched = run(model, &plain), itself = run(model, &own);
+        run_result found = run(model, &request), unpatched = run(model, &plain), itself = run(model, &own);
         compare_with_float64(reference, drawn, k, &found);
         for (size_t s = 0; s < SEQUENCES; s++) {
             assert_true(same_bits(drawn, &itself, s, &unpatched, s));

@@ -360,12 +360,16 @@ def check_ties(page, text, sources):
             yield 0, 0, wrong
 
 
-def tell(names, sources):
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def tell(names, sources, text_of=text_of):
     """Prints for each page how many of its numbers are tied, and what is wrong; returns (tied numbers, numbers, wrong ones)."""
     tied = total = faults = 0
     for page in names:
         here, there = 0, 0
-        for count, known, wrong in check_page((sources.root / page).read_text(encoding="utf-8"), sources, page):
+        for count, known, wrong in check_page(text_of(page), sources, page):
             here, there = here + known, there + count
             if wrong:
                 faults += 1

@@ -42,7 +42,8 @@ static deberta_status check_tokens(const deberta_model *model, const deberta_att
     return DEBERTA_OK;
 }
 
-static deberta_status check_answer(const deberta_model *model, const deberta_attribution_options *o, deberta_error *err)
+static deberta_status check_attributed_answer(const deberta_model *model, const deberta_attribution_options *o,
+                                              deberta_error *err)
 {
     const size_t width = deberta_task_width(model, o->task);
     if (o->task == DEBERTA_TASK_QA)
@@ -62,8 +63,8 @@ static deberta_status check_answer(const deberta_model *model, const deberta_att
     return DEBERTA_OK;
 }
 
-static deberta_status check_options(const deberta_model *model, const deberta_attribution_options *o,
-                                    deberta_error *err)
+static deberta_status attribution_check(const deberta_model *model, const deberta_attribution_options *o,
+                                        deberta_error *err)
 {
     enum { MOST_STEPS = 1 << 16 };
     if (o->tokens == 0 || !o->ids || !o->baseline_ids)
@@ -76,7 +77,7 @@ static deberta_status check_options(const deberta_model *model, const deberta_at
     if (o->steps > MOST_STEPS || o->most_steps > MOST_STEPS)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu steps, expected at most %d", maximum(o->steps, o->most_steps),
                      (int)MOST_STEPS);
-    DEBERTA_TRY(check_answer(model, o, err));
+    DEBERTA_TRY(check_attributed_answer(model, o, err));
     return check_tokens(model, o, err);
 }
 
@@ -325,7 +326,7 @@ deberta_status deberta_attribute(deberta_attribution **attribution, const debert
     *attribution = NULL;
     DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_attribution_options", err));
     if (options.parts == 0) options.parts = DEBERTA_ATTRIBUTE_ALL;
-    DEBERTA_TRY(check_options(model, &options, err));
+    DEBERTA_TRY(attribution_check(model, &options, err));
     deberta_attribution_owned *a = calloc(1, sizeof *a);
     if (!a) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for attributions");
     deberta_status status = begin_run(&run, model, err);

@@ -52,14 +52,6 @@ void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, cha
 /* Reads moments and steps, for parts that were opened from the checkpoint. */
 deberta_status run_checkpoint_read(const run_checkpoint *checkpoint, const run_parts *parts, deberta_error *err);
 
-/* SHA-256 of the files from which a run resumes, stored next to the recipe: it detects any changed bit. */
-
-/* Computes {"generator/model.safetensors": "9f86...", ...} for the configurations, weights and moments of all parts. */
-deberta_status run_digests_take(json_t **digests, const run_parts *parts, const char *folder, deberta_error *err);
-/* Checks the digests; accepts NULL, from a checkpoint of an older program. DEBERTA_E_FORMAT: names the first file that
- * differs. */
-deberta_status run_digests_check(const json_t *digests, const char *folder, deberta_error *err);
-
 /* Evaluations of a run: they write loss and measures of held-out data to the log, save the best model in the folder
  * "best", and decide when the run has not improved for too long. */
 

@@ -235,6 +235,8 @@ static deberta_status open_lent(learner *l, deberta_error *err)
 {
     const learner_options *o = &l->options;
     DEBERTA_TRY(check_model(l, err));
+    if (l->model->described_only)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s was opened to be described, without its weights", l->model->name);
     if (l->model->digits)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s is open as %s, but gradients need float32", l->model->name,
                      deberta_precision_name(l->model->precision));

@@ -1,0 +1,363 @@
+/* Finds words among tokens, corrupts them, and finds the tokens of an answer. SPDX-License-Identifier: MIT */
+#include "program/attention/trace_texts.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/numbers.h"
+
+typedef struct text_work {
+    figure_source *source;
+    const common_options *options;
+    const attention_options *asked;
+    const input_batch *input;
+    const deberta_tokens *list; /* NULL: of ids */
+    size_t row, n, first_token;
+    trace_texts *found;
+} text_work;
+
+/* ------------------------------------------------------------------------------------------------------------- words */
+
+static bool is_number(const char *text) { return *text && !text[strspn(text, "0123456789")]; }
+
+static bool joins_words(char c) { return isalnum((unsigned char)c) || (unsigned char)c >= 0x80; }
+
+/* The next occurrence of a word in a text, as a whole word. */
+static const char *find_occurrence(const char *text, const char *from, const char *word)
+{
+    const size_t bytes = strlen(word);
+    for (const char *at = strstr(from, word); at; at = strstr(at + 1, word)) {
+        const bool begins = at == text || !joins_words(at[-1]) || !joins_words(*word),
+                   ends = !joins_words(at[bytes]) || !joins_words(word[bytes - 1]);
+        if (begins && ends) return at;
+    }
+    return NULL;
+}
+
+/* Marks the tokens of a segment that a range of its bytes has a part of. */
+static void mark_tokens(const text_work *w, const char *segment, deberta_span range, bool *marked)
+{
+    for (size_t t = 0; t < w->n; t++) {
+        if (w->list->roles[t] == DEBERTA_TOKEN_FRAME || token_segment(w->input, w->row, t) != segment) continue;
+        const deberta_span span = deberta_token_place(w->list, t, segment).bytes;
+        marked[t] |= span.begin < range.end && range.begin < span.end;
+    }
+}
+
+/* A token by its number, or the tokens of a word that the text has once. */
+static void find_word(const text_work *w, const void *member, const char *word, bool *marked)
+{
+    size_t count = 0;
+    if (is_number(word)) {
+        errno = 0;
+        const unsigned long long token = strtoull(word, NULL, 10);
+        if (errno || token >= w->n)
+            option_wrong(w->options, member, "there is no token %s: the text has %zu, counted from 0", word, w->n);
+        marked[token] = true;
+        return;
+    }
+    if (!w->list) option_wrong(w->options, member, "'%s' is no number: of ids, tokens are named by number", word);
+    if (!*word) option_wrong(w->options, member, "expected a word of the text or the number of a token, found nothing");
+    const char *const segments[] = {w->input->texts[w->row], w->input->pairs ? w->input->pairs[w->row] : NULL};
+    for (size_t k = 0; k < 2 && segments[k]; k++)
+        for (const char *at = segments[k]; (at = find_occurrence(segments[k], at, word)); at += strlen(word), count++) {
+            const size_t begin = (size_t)(at - segments[k]);
+            mark_tokens(w, segments[k], (deberta_span){begin, begin + strlen(word)}, marked);
+        }
+    if (count == 1) return;
+    option_wrong(w->options, member,
+                 count ? "'%s' is %zu times in the text: name the token by its number "
+                         "(deberta tokenize shows them)"
+                       : "the word '%s' is %zu times in the text",
+                 word, count);
+}
+
+/* The parts of a list between commas. */
+static const char *next_part(const text_work *w, const char **at)
+{
+    const char *begin = *at;
+    if (!begin) return NULL;
+    const size_t length = strcspn(begin, ",");
+    *at = begin[length] ? begin + length + 1 : NULL;
+    return options_text(w->options, "%.*s", (int)length, begin);
+}
+
+/* --------------------------------------------------------------------------------------------------------- corruption */
+
+static int32_t *take_ids(const text_work *w)
+{
+    int32_t *ids = options_take(w->options, w->n, sizeof *ids);
+    memcpy(ids, w->found->clean, w->n * sizeof *ids);
+    return ids;
+}
+
+static void mask_word(const text_work *w)
+{
+    const attention_options *asked = w->asked;
+    bool *marked = options_take(w->options, w->n, sizeof *marked);
+    if (!w->list) option_wrong(w->options, &asked->trace.mask_word, "ids have no [MASK]: give --corrupted LIST");
+    int32_t *ids = take_ids(w);
+    find_word(w, &asked->trace.mask_word, asked->trace.mask_word, marked);
+    for (size_t t = 0; t < w->n; t++)
+        if (marked[t]) ids[t] = deberta_tokenizer_special_id(w->input->tokenizer, DEBERTA_SPECIAL_MASK);
+    w->found->corrupted = ids;
+    w->found->what = options_text(w->options, "%s is masked", asked->trace.mask_word);
+}
+
+/* Tokens of two words change places, so that there are as many as before. */
+static void swap_words(const text_work *w)
+{
+    const char *at = w->asked->trace.swap, *a = next_part(w, &at), *b = next_part(w, &at);
+    const void *member = &w->asked->trace.swap;
+    if (!b || at)
+        option_wrong(w->options, member, "expected two words such as boy,girls, found '%s'", w->asked->trace.swap);
+    bool *of[2] = {options_take(w->options, w->n, sizeof(bool)), options_take(w->options, w->n, sizeof(bool))};
+    find_word(w, member, a, of[0]);
+    find_word(w, member, b, of[1]);
+    size_t first[2] = {w->n, w->n}, end[2] = {0};
+    for (size_t k = 0; k < 2; k++)
+        for (size_t t = 0; t < w->n; t++)
+            if (of[k][t]) {
+                first[k] = minimum(first[k], t);
+                end[k] = t + 1;
+            }
+    const size_t left = first[1] < first[0], right = 1 - left;
+    if (end[left] > first[right]) option_wrong(w->options, member, "'%s' and '%s' share a token", a, b);
+    int32_t *ids = take_ids(w);
+    size_t to = first[left];
+    for (size_t t = first[right]; t < end[right]; t++) ids[to++] = w->found->clean[t];
+    for (size_t t = end[left]; t < first[right]; t++) ids[to++] = w->found->clean[t];
+    for (size_t t = first[left]; t < end[left]; t++) ids[to++] = w->found->clean[t];
+    w->found->corrupted = ids;
+    w->found->what = options_text(w->options, "%s and %s are exchanged", a, b);
+}
+
+static void add_noise(const text_work *w)
+{
+    const attention_options *asked = w->asked;
+    const common_options *options = w->options;
+    bool *marked = options_take(options, w->n, sizeof *marked);
+    float *noise = options_take(options, w->n * w->source->info.embedding_size, sizeof *noise);
+    deberta_error error = {0};
+    for (const char *at = asked->trace.noise, *word; (word = next_part(w, &at));)
+        find_word(w, &asked->trace.noise, word, marked);
+    must(options, trace_noise(noise, w->source->model, marked, w->n, asked->trace.noise_scale, options->seed, &error),
+         &error);
+    w->found->corrupted = w->found->clean;
+    w->found->corrupted_types = w->found->clean_types;
+    w->found->noise = noise;
+    w->found->what = options_text(options, "noise of %g standard deviations on %s (seed %llu)",
+                                  asked->trace.noise_scale, asked->trace.noise, (unsigned long long)options->seed);
+}
+
+static deberta_tokens *tokenize(const text_work *w, const char *text)
+{
+    deberta_tokens *tokens = NULL;
+    deberta_error error = {0};
+    const reading_options *reading = &w->asked->reading;
+    const deberta_text what = {.struct_size = sizeof what,
+                               .text = text,
+                               .pair = w->input->pairs ? w->input->pairs[w->row] : NULL,
+                               .max_tokens = input_token_limit(reading, &w->source->info),
+                               .strict = reading->strict};
+    must(w->options, deberta_tokenize(&tokens, w->input->tokenizer, &what, &error), &error);
+    return tokens;
+}
+
+static void refuse_length(const text_work *w, size_t tokens)
+{
+    if (tokens == w->n) return;
+    option_wrong(
+        w->options, &w->asked->trace.corrupted,
+        "the corrupted text has %zu tokens and the clean one %zu; a place of one must be a place of the other: "
+        "choose words of as many pieces (deberta tokenize shows them), or --mask-word, --swap or --noise",
+        tokens, w->n);
+}
+
+static void take_corrupted(const text_work *w)
+{
+    const char *given = w->asked->trace.corrupted;
+    if (w->list) {
+        deberta_tokens *tokens = tokenize(w, given);
+        refuse_length(w, tokens->count);
+        int32_t *ids = options_take(w->options, w->n, sizeof *ids),
+                *types = options_take(w->options, w->n, sizeof *types);
+        memcpy(ids, tokens->ids, w->n * sizeof *ids);
+        memcpy(types, tokens->token_types, w->n * sizeof *types);
+        w->found->corrupted = ids;
+        w->found->corrupted_types = types;
+        deberta_tokens_free(&tokens);
+        w->found->what = options_text(w->options, "\u201c%s\u201d", given);
+        return;
+    }
+    int32_t *ids = options_take(w->options, strlen(given) + 1, sizeof *ids);
+    size_t count = 0;
+    for (const char *at = given, *part; (part = next_part(w, &at)); count++) {
+        if (!is_number(part)) option_wrong(w->options, &w->asked->trace.corrupted, "expected ids, found '%s'", part);
+        ids[count] = (int32_t)minimum(strtoull(part, NULL, 10), INT32_MAX);
+    }
+    refuse_length(w, count);
+    w->found->corrupted = ids;
+    w->found->what = "other ids";
+}
+
+/* ------------------------------------------------------------------------------------------------------------- answer */
+
+/* The token that is asked about: --at, or the only [MASK]. */
+static size_t find_position(const text_work *w)
+{
+    const attention_options *asked = w->asked;
+    size_t masks = 0, place = 0;
+    if (asked->trace.at != SIZE_MAX) {
+        if (asked->trace.at >= w->n)
+            option_wrong(w->options, &asked->trace.at, "there is no token %zu: the text has %zu, counted from 0",
+                         asked->trace.at, w->n);
+        return asked->trace.at;
+    }
+    if (!w->list) usage_wrong(w->options, "ids have no [MASK] that an answer could be at: say where with --at N");
+    for (size_t t = 0; t < w->n; t++)
+        if (w->list->ids[t] == deberta_tokenizer_special_id(w->input->tokenizer, DEBERTA_SPECIAL_MASK)) {
+            masks++;
+            place = t;
+        }
+    if (masks != 1)
+        usage_wrong(w->options,
+                    "the text has %zu [MASK], and an answer is looked for at one: write one, or choose with "
+                    "--at N",
+                    masks);
+    return place;
+}
+
+/* The token of a word in the place of [MASK], as the tokenizer would have it there. */
+static int64_t token_of_answer(const text_work *w, const char *word, size_t position)
+{
+    const void *member = &w->asked->trace.answer;
+    const size_t vocabulary = w->source->info.vocabulary_size;
+    if (!w->list || is_number(word)) {
+        if (!is_number(word) || strtoull(word, NULL, 10) >= vocabulary)
+            option_wrong(w->options, member, "'%s' is no id; the vocabulary has %zu", word, vocabulary);
+        return (int64_t)strtoull(word, NULL, 10);
+    }
+    const char *text = w->input->texts[w->row], *segment = token_segment(w->input, w->row, position);
+    if (segment != text || w->list->roles[position] == DEBERTA_TOKEN_FRAME)
+        option_wrong(w->options, member, "token %zu is not in the first segment: give the answer as an id", position);
+    const deberta_span span = deberta_token_place(w->list, position, text).bytes;
+    deberta_tokens *tokens =
+        tokenize(w, options_text(w->options, "%.*s%s%s", (int)span.begin, text, word, text + span.end));
+    bool same = tokens->count == w->n;
+    for (size_t t = 0; same && t < w->n; t++) same = t == position || tokens->ids[t] == w->list->ids[t];
+    const size_t pieces = tokens->count + 1 - minimum(w->n, tokens->count);
+    const int64_t id = same ? tokens->ids[position] : -1;
+    deberta_tokens_free(&tokens);
+    if (id < 0)
+        option_wrong(w->options, member,
+                     "'%s' is %zu tokens in the place of [MASK]; expected a word of one token, or its id", word,
+                     pieces);
+    return id;
+}
+
+static int64_t label_of_answer(const text_work *w, const char *label, size_t labels)
+{
+    const void *member = &w->asked->trace.label;
+    for (size_t k = 0; k < labels; k++) {
+        const char *name = deberta_model_label(w->source->model, k);
+        if (name && strcmp(name, label) == 0) return (int64_t)k;
+    }
+    if (is_number(label) && strtoull(label, NULL, 10) < labels) return (int64_t)strtoull(label, NULL, 10);
+    option_wrong(w->options, member, "%s has no label '%s'; it has %zu, the first is '%s'", w->source->info.name, label,
+                 labels, trace_column_name(w->source, &(trace_answer){.task = DEBERTA_TASK_SEQUENCE}, 0));
+}
+
+static void find_answer(const text_work *w)
+{
+    const attention_options *asked = w->asked;
+    const unsigned tasks = w->source->info.tasks_present;
+    trace_answer *answer = &w->found->answer;
+    *answer = (trace_answer){.task = DEBERTA_TASK_SEQUENCE, .column = -1, .contrast = TRACE_NO_CONTRAST};
+    const bool classifies = asked->trace.label || (!asked->trace.answer && tasks & 1u << DEBERTA_TASK_SEQUENCE);
+    const char *at = classifies ? asked->trace.label : asked->trace.answer, *first = next_part(w, &at),
+               *second = next_part(w, &at);
+    const void *member = classifies ? (const void *)&asked->trace.label : &asked->trace.answer;
+    if (at) option_wrong(w->options, member, "expected one answer, or an answer and a contrast, found more");
+    if (classifies) {
+        const size_t labels = deberta_task_width(w->source->model, DEBERTA_TASK_SEQUENCE);
+        if (labels < 2)
+            usage_wrong(w->options, "%s has no classes to choose from; give --answer WORD for a text with [MASK]",
+                        w->source->info.name);
+        if (first) answer->column = label_of_answer(w, first, labels);
+        if (second) answer->contrast = label_of_answer(w, second, labels);
+        return;
+    }
+    const bool emd = tasks & 1u << DEBERTA_TASK_MLM_EMD;
+    answer->task = (asked->trace.mlm_decoder == 1 || (!emd && !option_given(w->options, &asked->trace.mlm_decoder)))
+                       ? DEBERTA_TASK_MLM
+                       : DEBERTA_TASK_MLM_EMD;
+    if (!(tasks & 1u << answer->task))
+        usage_wrong(w->options, "%s has no head that fills [MASK] (%s), and no classes", w->source->info.name,
+                    deberta_task_name(answer->task));
+    answer->position = find_position(w);
+    if (first) answer->column = token_of_answer(w, first, answer->position);
+    if (second) answer->contrast = token_of_answer(w, second, answer->position);
+}
+
+const char *trace_column_name(const figure_source *source, const trace_answer *answer, int64_t column)
+{
+    const common_options *options = source->options;
+    if (answer->task == DEBERTA_TASK_SEQUENCE) {
+        const char *name = deberta_model_label(source->model, (size_t)column);
+        return name ? name : options_text(options, "LABEL_%lld", (long long)column);
+    }
+    char *text = NULL;
+    const int32_t id = (int32_t)column;
+    if (!source->input.tokenizer ||
+        deberta_detokenize(&text, NULL, source->input.tokenizer, &id, 1, NULL) != DEBERTA_OK || !*text) {
+        deberta_free(text);
+        return options_text(options, "id %lld", (long long)column);
+    }
+    const char *copy = options_text(options, "%s", text);
+    deberta_free(text);
+    return copy;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- whole */
+
+trace_texts trace_texts_make(figure_source *source)
+{
+    trace_texts found = {.tokens = source->view.span[1]};
+    const attention_options *asked = source->asked;
+    text_work w = {.source = source,
+                   .options = source->options,
+                   .asked = asked,
+                   .input = &source->input,
+                   .row = source->view.row,
+                   .n = found.tokens,
+                   .first_token = source->view.first_token,
+                   .found = &found};
+    const char *const ways[] = {asked->trace.corrupted, asked->trace.mask_word, asked->trace.swap, asked->trace.noise};
+    size_t given = 0;
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) given += ways[k] != NULL;
+    if (given != 1)
+        usage_wrong(source->options,
+                    "expected one way to corrupt the text, found %zu: --corrupted TEXT, --mask-word "
+                    "WORD, --swap A,B or --noise WORDS",
+                    given);
+    if (source_text_mask(source) || source->input.position_ids)
+        usage_wrong(source->options, "a trace takes texts or ids, not tensors with masks or positions");
+    if (source->input.token_lists) w.list = source->input.token_lists[w.row];
+    found.clean = found.corrupted = source->input.ids + w.first_token;
+    if (source->input.token_types)
+        found.clean_types = found.corrupted_types = source->input.token_types + w.first_token;
+    if (asked->trace.corrupted) take_corrupted(&w);
+    if (asked->trace.mask_word) mask_word(&w);
+    if (asked->trace.swap) swap_words(&w);
+    if (asked->trace.noise) add_noise(&w);
+    for (size_t t = 0; t < w.n; t++)
+        if (found.corrupted[t] < 0 || (size_t)found.corrupted[t] >= source->info.vocabulary_size)
+            option_wrong(source->options, &asked->trace.corrupted, "id %d at token %zu: the vocabulary has %zu",
+                         (int)found.corrupted[t], t, source->info.vocabulary_size);
+    if (!found.clean_types) found.corrupted_types = NULL;
+    find_answer(&w);
+    return found;
+}

@@ -1,0 +1,113 @@
+"""`attention trace`: its numbers against the same patches made through `encode`-like ways, ways to corrupt a text, and what it refuses.
+SPDX-License-Identifier: MIT
+"""
+import json
+import math
+import random
+
+from helpers import DEMO, Picture, check_message, needs_figures
+
+REQUIRES = (needs_figures,)
+TEXT, OTHER = "the boys near the store [MASK] here", "the boy near the store [MASK] here"
+BASE = ("--text", TEXT, "--corrupted", OTHER, "--answer", "were,was")
+MADE_UP = "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,buckets=16,distance=40,lm=1,seed={}"
+
+
+def traced(bench, *arguments, model=DEMO):
+    return json.loads(bench.fine("attention", "trace", model, *arguments, "--json").out)
+
+
+def logits(bench, text, words):
+    """Of the words at [MASK], up to a constant: by fill-mask, another program."""
+    found = json.loads(bench.fine("fill-mask", DEMO, "--text", text, "--top", "1000", "--json").out)["masks"][0]["candidates"]["emd"]
+    by_text = {one["text"]: math.log(one["probability"]) for one in found}
+    return [by_text[word] for word in words]
+
+
+def test_both_runs_are_those_of_fill_mask(bench):
+    found = traced(bench, *BASE)
+    for name, text in (("clean", TEXT), ("corrupted", OTHER)):
+        were, was = logits(bench, text, ("were", "was"))
+        assert abs(found[name] - (were - was)) < 1e-4, (name, found[name], were - was)
+    probability = traced(bench, "--text", TEXT, "--corrupted", OTHER, "--answer", "was", "--what", "states")
+    assert abs(math.log(probability["clean"]) - logits(bench, TEXT, ("was",))[0]) < 1e-4
+
+
+def test_what_must_be(bench):
+    """The changed token of H[0] restores all, the others nothing; H[L] is not read by the decoder; both directions are of the same runs."""
+    found, back = traced(bench, *BASE), traced(bench, *BASE, "--direction", "corrupt")
+    assert [abs(one - (place == 2)) < 1e-6 for place, one in enumerate(found["shares"]["states"][0])] == [True] * 9
+    assert found["shares"]["states"][-1] == [None] * 9 and len(found["shares"]["states"]) == 6
+    assert (found["clean"], found["corrupted"]) == (back["clean"], back["corrupted"])
+    assert abs(back["shares"]["states"][0][2] - 1) < 1e-6
+    for name in ("heads", "c2c", "c2p", "p2c"):
+        assert len(found["shares"][name]) == 5 and all(len(row) == 3 for row in found["shares"][name])
+        for row, shares in zip(found["measures"][name], found["shares"][name]):
+            for one, share in zip(row, shares):
+                assert abs((one - found["corrupted"]) / (found["clean"] - found["corrupted"]) - share) < 1e-6
+    assert abs(found["shares"]["together"]["heads"] - 1) < 1e-5  # the decoder's queries at [MASK] are of the same tokens
+    plain = traced(bench, *BASE, "--mlm-decoder", "plain", "--what", "states")["shares"]["states"][-1]
+    assert abs(plain[6] - 1) < 1e-6 and max(map(abs, plain[:6] + plain[7:])) < 1e-6
+
+
+def test_layers_and_heads(bench):
+    whole, part = traced(bench, *BASE), traced(bench, *BASE, "--layers", "1,3", "--heads", "2")
+    for name in ("heads", "c2p"):
+        for layer in range(5):
+            for head in range(3):
+                chosen = layer in (1, 3) and head == 2
+                assert part["measures"][name][layer][head] == (whole["measures"][name][layer][head] if chosen else None)
+    assert part["measures"]["together"] == {} and traced(bench, *BASE, "--isa", "scalar", "-t", "1") == whole
+
+
+def test_ways_to_corrupt(bench):
+    swapped = traced(bench, "--text", TEXT, "--swap", "boys,store", "--answer", "were,was", "--what", "states")
+    assert swapped["corrupted_tokens"] == traced(bench, "--text", TEXT, "--corrupted", "the store near the boys [MASK] here", "--answer", "were,was",
+                                                 "--what", "states")["corrupted_tokens"]
+    masked = traced(bench, "--text", TEXT, "--mask-word", "boys", "--answer", "were,was", "--what", "states")
+    assert masked["corrupted_tokens"][2] == "[MASK]" and masked == {**traced(bench, "--text", TEXT, "--mask-word", "2", "--answer", "were,was", "--what", "states"),
+                                                                    "corruption": masked["corruption"]}
+    noisy = [traced(bench, "--text", TEXT, "--noise", "boys", "--answer", "were,was", "--what", "states", "--seed", seed) for seed in ("1", "1", "2")]
+    assert noisy[0] == noisy[1] and noisy[0]["corrupted"] != noisy[2]["corrupted"] and noisy[0]["clean"] == swapped["clean"]
+    assert abs(noisy[0]["shares"]["states"][0][2] - 1) < 1e-6
+
+
+def test_drawn_ids(bench):
+    """Texts of ids, of drawn models and lengths: whatever is corrupted, all places of H[0] that differ are what there is to bring back."""
+    draw = random.Random(20)
+    for case in range(4):
+        ids = [draw.randrange(97) for _ in range(draw.choice((2, 5, 17)))]
+        place, at = draw.randrange(len(ids)), draw.randrange(len(ids))
+        other = [*ids[:place], (ids[place] + 1 + draw.randrange(90)) % 97, *ids[place + 1:]]
+        found = traced(bench, "--ids", ",".join(map(str, ids)), "--corrupted", ",".join(map(str, other)), "--at", str(at), "--answer", "5,6",
+                       model=MADE_UP.format(case))
+        for token, share in enumerate(found["shares"]["states"][0]):
+            assert abs(share - (token == place)) < 1e-5, (case, token, share)
+
+
+def test_figure_and_numbers(bench):
+    for width in ("85", "174"):
+        bench.fine("attention", "trace", DEMO, *BASE, "--width-mm", width, "--dpi", "60", "-o", "t.png", "-o", "t.pdf", "--numbers", "t.csv", "--latex", "t.tex")
+        assert Picture.read(bench.path("t.png")).width > 50
+    found, lines = traced(bench, *BASE), bench.table("t.csv")
+    assert len(lines) == 5 * 9 + 5 * 3 * 4
+    for line in lines:
+        grid = found["shares"][line["term"] or line["part"]]
+        assert abs(grid[int(line["layer"])][int(line["index"])] - float(line["share"])) < 1e-6
+    with open(bench.path("t.tex"), encoding="utf-8") as tex:
+        assert "comes back" in tex.read()
+
+
+def test_refusals(bench):
+    def refused(sentence, *arguments, model=DEMO, status=2):
+        check_message(bench.run("attention", "trace", model, *arguments, "--json"), status, [sentence])
+    refused("the corrupted text has 10 tokens and the clean one 9", "--text", TEXT, "--corrupted", "the old boy near the store [MASK] here", "--answer", "were")
+    refused("both texts give nearly the same answer", "--text", TEXT, "--corrupted", TEXT, "--answer", "were,was", status=3)
+    refused("expected one way to corrupt the text, found 0", "--text", TEXT, "--answer", "were")
+    refused("tokens in the place of [MASK]", "--text", TEXT, "--mask-word", "boys", "--answer", "antidisestablishment")
+    refused("the text has 0 [MASK]", "--text", "the boys", "--mask-word", "boys", "--answer", "were")
+    refused("the word 'girl' is 0 times in the text", "--text", TEXT, "--mask-word", "girl", "--answer", "were")
+    refused("'the' is 2 times in the text", "--text", TEXT, "--mask-word", "the", "--answer", "were")
+    refused("expected two words", "--text", TEXT, "--swap", "boys", "--answer", "were")
+    refused("--what states,heads", *BASE, "--precision", "int8")
+    assert traced(bench, *BASE, "--precision", "int8", "--what", "states,heads")["shares"]["states"][0][2] == 1
