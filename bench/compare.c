@@ -1,5 +1,5 @@
-/* Pairs points of two sets of runs, compares them by rank, and judges them together, so that few of the calls are
- * chance.
+/* Pairs points of two sets of runs, compares them by rank, as sets or as pairs of neighbours, and judges them together,
+ * so that few of the calls are chance.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/compare.h"
@@ -85,6 +85,76 @@ static size_t medians_of(const compare_side *side, const bench_result *like, dou
     return count;
 }
 
+/* ------------------------------------------------------------------------------------------------------------ turns */
+
+/* The runs of both sides by time: the k-th of one side is the neighbour of the k-th of the other. NULL: they were not
+ * made in turns. */
+typedef struct neighbours {
+    const bench_results **a, **b;
+    size_t count;
+} neighbours;
+
+/* Dates are written so that their order is that of their letters. */
+static int by_date(const void *left, const void *right)
+{
+    const bench_results *const *a = left, *const *b = right;
+    const int order = strcmp((*a)->sheet.date, (*b)->sheet.date);
+    return order ? order : (*a > *b) - (*a < *b); /* within a second, in the order of the files */
+}
+
+static const bench_results **runs_by_date(scope *memory, const compare_side *side)
+{
+    const bench_results **runs = scope_take(memory, side->count, sizeof(bench_results *));
+    for (size_t k = 0; k < side->count; k++) {
+        if (!*side->runs[k].sheet.date) return NULL;
+        runs[k] = &side->runs[k];
+    }
+    qsort(runs, side->count, sizeof(bench_results *), by_date);
+    return runs;
+}
+
+/* A pair is over before the next begins: A B A B, A B B A, and whatever else draws the first of each pair. */
+static neighbours find_neighbours(scope *memory, const compare_side *a, const compare_side *b)
+{
+    neighbours found = {.count = a->count};
+    if (a->count != b->count) return (neighbours){0};
+    found.a = runs_by_date(memory, a);
+    found.b = runs_by_date(memory, b);
+    if (!found.a || !found.b) return (neighbours){0};
+    for (size_t k = 0; k + 1 < found.count; k++) {
+        const char *const now[] = {found.a[k]->sheet.date, found.b[k]->sheet.date}, *const next[] = {
+                                                                                        found.a[k + 1]->sheet.date,
+                                                                                        found.b[k + 1]->sheet.date};
+        for (int i = 0; i < 4; i++)
+            if (strcmp(now[i / 2], next[i % 2]) > 0) return (neighbours){0};
+    }
+    return found;
+}
+
+/* Adds the test of neighbours to a pair of points. */
+static void compare_neighbours(compare_pair *pair, const neighbours *runs)
+{
+    if (runs->count == 0) return;
+    double *a = memory_take(2 * runs->count, sizeof *a), *b = a + runs->count;
+    size_t count = 0;
+    for (size_t k = 0; k < runs->count; k++) {
+        const bench_result *one = find_like(runs->a[k], pair->a), *other = find_like(runs->b[k], pair->b);
+        if (!one || !other) continue;
+        a[count] = one->time.median;
+        b[count++] = other->time.median;
+    }
+    if (count) statistics_compare_pairs(&pair->pairs, a, b, count);
+    free(a);
+}
+
+/* Whether so many pairs, if all of one sign, would be called different among so many points. */
+static bool pairs_decide(size_t pairs, size_t points)
+{
+    return pairs > 0 && ldexp(2, -(int)pairs) <= SIGNIFICANCE / (double)points;
+}
+
+/* ------------------------------------------------------------------------------------------------------- pairing runs */
+
 /* Whether two sets of these sizes, if wholly apart, would be called different: 2 of all orders of so many runs. */
 static bool can_decide(size_t a, size_t b)
 {
@@ -110,10 +180,14 @@ static void add_pair(compare_list *list, const compare_side *left, const bench_r
     free(medians);
 }
 
+/* Of the test that decides. */
+static double p_of(const compare_pair *pair) { return pair->by_pairs ? pair->pairs.p : pair->time.p; }
+static double ratio_of(const compare_pair *pair) { return pair->by_pairs ? pair->pairs.ratio : pair->time.ratio; }
+
 static int by_p(const void *left, const void *right)
 {
     const compare_pair *const *a = left, *const *b = right;
-    return ((*a)->time.p > (*b)->time.p) - ((*a)->time.p < (*b)->time.p);
+    return (p_of(*a) > p_of(*b)) - (p_of(*a) < p_of(*b));
 }
 
 /* Benjamini and Hochberg: of m points, those with the k smallest p are called different, k being the largest for which
@@ -124,15 +198,15 @@ static void compare_judge(compare_list *list)
     size_t decided = 0, different = 0;
     double sum = 0;
     for (size_t k = 0; k < list->count; k++) {
-        sum += log(list->pairs[k].time.ratio);
+        list->pairs[k].by_pairs = pairs_decide(list->pairs[k].pairs.count, list->count);
+        sum += log(ratio_of(&list->pairs[k]));
         if (list->pairs[k].verdict != COMPARE_UNDECIDED) order[decided++] = &list->pairs[k];
     }
     list->mean_ratio = list->count ? exp(sum / (double)list->count) : 0;
     qsort(order, decided, sizeof(compare_pair *), by_p);
     for (size_t k = 1; k <= decided; k++)
-        if (order[k - 1]->time.p <= SIGNIFICANCE * (double)k / (double)decided) different = k;
-    for (size_t k = 0; k < different; k++)
-        order[k]->verdict = order[k]->time.ratio < 1 ? COMPARE_FASTER : COMPARE_SLOWER;
+        if (p_of(order[k - 1]) <= SIGNIFICANCE * (double)k / (double)decided) different = k;
+    for (size_t k = 0; k < different; k++) order[k]->verdict = ratio_of(order[k]) < 1 ? COMPARE_FASTER : COMPARE_SLOWER;
     free(order);
 }
 
@@ -196,6 +270,8 @@ void compare_sides(compare_list *list, const compare_side *a, const compare_side
     list->only_a = lefts.count - list->count;
     list->only_b = rights.count - list->count;
     qsort(list->pairs, list->count, sizeof *list->pairs, by_place);
+    const neighbours runs = find_neighbours(&list->memory, a, b);
+    for (size_t k = 0; k < list->count; k++) compare_neighbours(&list->pairs[k], &runs);
     compare_judge(list);
 }
 
@@ -263,6 +339,18 @@ static void add_tiers(result_table *table, const bench_result *a, const bench_re
         cell_text(table, "%s %s / %s %s", a->engine, a->isa, b->engine, b->isa);
 }
 
+static void add_neighbours(result_table *table, const compare_pair *pair)
+{
+    const statistics_pairs *c = &pair->pairs;
+    cell_integer(table, (int64_t)c->count);
+    cell_real(table, c->count ? c->ratio : NAN);
+    cell_real(table, c->count ? c->low : NAN);
+    cell_real(table, c->count ? c->high : NAN);
+    cell_real(table, c->count ? 100 * c->coverage : NAN);
+    cell_real(table, c->count ? c->p : NAN);
+    cell_text(table, "%s", pair->by_pairs ? "pairs" : "runs");
+}
+
 static void compare_add_row(result_table *table, const compare_pair *pair)
 {
     const bench_result *a = pair->a, *b = pair->b;
@@ -295,6 +383,7 @@ static void compare_add_row(result_table *table, const compare_pair *pair)
     cell_real(table, decided ? 100 * c->coverage : NAN);
     cell_real(table, decided ? c->p : NAN);
     cell_real(table, decided ? c->effect : NAN);
+    add_neighbours(table, pair);
     cell_text(table, "%s%s", verdict_text(pair), pair->checksums_differ ? "; other results" : "");
 }
 
@@ -363,6 +452,22 @@ static void say_order(result *r, const compare_side *a, const compare_side *b)
                    strcmp(last_a, first_b) < 0 ? "A" : "B", strcmp(last_a, first_b) < 0 ? "B" : "A");
 }
 
+/* Says which test has called points different, where there is another. */
+static void say_deciding(result *r, const compare_list *list)
+{
+    size_t pairs = 0, deciding = 0;
+    for (size_t k = 0; k < list->count; k++) {
+        pairs = maximum(pairs, list->pairs[k].pairs.count);
+        deciding += list->pairs[k].by_pairs;
+    }
+    if (deciding)
+        result_say(r, "in turns: the signed ranks of %zu pairs of neighbours decide %zu of %zu points", pairs, deciding,
+                   list->count);
+    else if (pairs > 1)
+        result_say(r, "in turns, but the ranks of all runs decide: %zu pairs are too few for %zu point%s", pairs,
+                   list->count, list->count == 1 ? "" : "s");
+}
+
 static void say_summary(result *r, const compare_list *list, bool within)
 {
     size_t counts[COMPARE_SLOWER + 1] = {0};
@@ -379,6 +484,7 @@ static void say_summary(result *r, const compare_list *list, bool within)
             "not decided: two runs of one program differ as well, by more than the MAD of the samples of each; four "
             "runs with four can tell, three with five, two with eight or one with 39, taken in turns%s",
             within ? "" : ": A1.json ... with B1.json ...");
+    say_deciding(r, list);
     if (list->only_a || list->only_b)
         result_say(r, "without a partner: %zu of A, %zu of B", list->only_a, list->only_b);
 }
@@ -406,6 +512,13 @@ void compare_describe(result *r, const compare_list *list, const compare_side *a
         {"confidence_percent", "conf. %", COLUMN_REAL, "%.0f", 0},
         {"p", NULL, COLUMN_REAL, "%.2g", 0},
         {"effect", NULL, COLUMN_REAL, "%+.2f", 0},
+        {"pairs", NULL, COLUMN_INTEGER, NULL, NOT_IN_TABLES},
+        {"pairs_ratio", "B / A in pairs", COLUMN_REAL, "%.4f", 0},
+        {"pairs_low", NULL, COLUMN_REAL, "%.4f", NOT_IN_TABLES},
+        {"pairs_high", NULL, COLUMN_REAL, "%.4f", NOT_IN_TABLES},
+        {"pairs_confidence_percent", NULL, COLUMN_REAL, "%.0f", NOT_IN_TABLES},
+        {"pairs_p", "p of pairs", COLUMN_REAL, "%.2g", 0},
+        {"decided_by", NULL, COLUMN_TEXT, NULL, NOT_IN_TABLES},
         {"verdict", "B is", COLUMN_TEXT, NULL, 0},
         {NULL, NULL, COLUMN_TEXT, NULL, 0},
     };

@@ -3,7 +3,14 @@
  *
  * The run is the unit: samples of one process share its luck (where its memory lies, how the clock was set), so that
  * even two runs of one program differ by more than their samples scatter. What counts of a run is its median; the
- * medians of one side are compared with those of the other by rank. Of a table of many points some would always look
+ * medians of one side are compared with those of the other by rank.
+ *
+ * Runs that were made in turns, A B B A or A B A B, are pairs of neighbours, and a machine that grows slower meanwhile
+ * hardly shows in their ratios. There the signed ranks of the pairs decide as well as the ranks of all runs do, and
+ * better where the machine drifts. Which test decides follows from the number of pairs and points alone, never from the
+ * times: the pairs, once they are so many that a single point of the table could be called by them.
+ *
+ * Of a table of many points some would always look
  * different; so what is called different is chosen by Benjamini and Hochberg's rule: on average at most one call in
  * twenty is wrong, and where nothing differs, in nineteen tables of twenty nothing is called.
  *
@@ -32,6 +39,8 @@ typedef struct compare_pair {
     double seconds_a, seconds_b; /* medians of the runs' medians */
     size_t runs_a, runs_b;       /* that have the point */
     statistics_comparison time;  /* ratio: time of B over time of A; the rest only where the runs can decide */
+    statistics_pairs pairs;      /* of neighbours; count 0: the runs were not made in turns, or have no times */
+    bool by_pairs;               /* they decide */
     compare_verdict verdict;     /* of B */
     bool checksums_differ;       /* both known and not equal */
 } compare_pair;

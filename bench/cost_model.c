@@ -1,14 +1,19 @@
-/* Counts FLOPs and bytes of each stage from the shape of a model and the distances of its texts.
+/* Counts FLOPs and bytes of each stage from the shape and precision of a model and the distances of its texts.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/cost_model.h"
 
+#include <math.h>
 #include <stdlib.h>
 
+#include "core/integer_kernels.h"
+#include "core/model/pack.h"
 #include "core/model/positions.h"
 #include "output/scope.h"
 
 #define FLOAT_BYTES ((double)sizeof(float))
+/* Of an integer operand of attention: a scale, and a sum or zero point. */
+#define SCALED_BYTES ((double)(sizeof(float) + sizeof(int32_t)))
 
 const char *cost_stage_name(profile_stage stage)
 {
@@ -32,6 +37,60 @@ const char *cost_part_name(profile_part part)
         [PROFILE_QK] = "qk",     [PROFILE_C2P] = "c2p",         [PROFILE_P2C] = "p2c",
         [PROFILE_BIAS] = "bias", [PROFILE_SOFTMAX] = "softmax", [PROFILE_PV] = "pv"};
     return (unsigned)part < PROFILE_PARTS ? names[part] : "unknown";
+}
+
+bool cost_stage_is_of_integers(profile_stage stage, deberta_precision precision)
+{
+    if (precision == DEBERTA_PRECISION_FLOAT32) return false;
+    if (stage == PROFILE_ATTENTION) return precision == DEBERTA_PRECISION_INT8;
+    return stage == PROFILE_QKV || stage == PROFILE_ATTENTION_OUTPUT || stage == PROFILE_FEED_FORWARD;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ bytes */
+
+static double digits_of(deberta_precision precision)
+{
+    return precision == DEBERTA_PRECISION_INT8 ? 1 : precision == DEBERTA_PRECISION_INT16 ? 2 : 0;
+}
+
+/* Of a weight of one of the encoder's linear layers, with what scales it (packed_matrix). */
+static double matrix_bytes(const deberta_model_info *m, double outputs, size_t depth)
+{
+    const double digits = digits_of(m->precision), inputs = (double)depth;
+    if (digits == 0) return outputs * inputs * FLOAT_BYTES;
+    const size_t block = packed_block_depth(depth);
+    const double scales = sizeof(float) + digits * sizeof(int32_t); /* of an output in a block */
+    double bytes = inputs * sizeof(float);
+    for (size_t start = 0; start < depth; start += block)
+        bytes += outputs * (digits * (double)round_up(minimum(block, depth - start), DIGIT_TILE_INPUTS) + scales);
+    return bytes;
+}
+
+static bool attends_in_integers(const deberta_model_info *m)
+{
+    return cost_stage_is_of_integers(PROFILE_ATTENTION, m->precision) && m->head_size <= MAX_INTEGER_DEPTH;
+}
+
+/* Of a vector of all heads as keys or rows of a position table: scaled in each head. */
+static double operand_bytes(const deberta_model_info *m)
+{
+    const double h = (double)m->hidden_size;
+    return attends_in_integers(m) ? h + (double)m->heads * SCALED_BYTES : h * FLOAT_BYTES;
+}
+
+/* Of the values of n tokens: scaled in each column of a chunk. */
+static double values_bytes(const deberta_model_info *m, double n)
+{
+    const double h = (double)m->hidden_size, chunks = ceil(n / KEY_CHUNK);
+    return attends_in_integers(m) ? h * (n + chunks * SCALED_BYTES) : n * h * FLOAT_BYTES;
+}
+
+/* Of a row of the word table. */
+static double word_bytes(const deberta_model_info *m)
+{
+    const bool integers = m->precision != DEBERTA_PRECISION_FLOAT32 && m->packed == DEBERTA_PACKED_MAPPED;
+    const double e = (double)m->embedding_size;
+    return integers ? e * digits_of(m->precision) + sizeof(float) : e * FLOAT_BYTES;
 }
 
 /* ------------------------------------------------------------------------------------------------------- table rows */
@@ -74,38 +133,45 @@ static position_terms terms_of(const deberta_model_info *model, term_selection t
                             .p2c = model->has_p2c && term_is_selected(terms, DEBERTA_P2C)};
 }
 
-static void cost_model_add(cost_stage *stage, double flops, double floats)
+static void cost_model_add(cost_stage *stage, double flops, double bytes)
 {
     stage->flops += flops;
     stage->reachable_flops += flops;
-    stage->bytes += floats * FLOAT_BYTES;
+    stage->bytes += bytes;
 }
 
 /* Everything that does not look from token to token: proportional to the tokens, and the weights once. */
 static void add_linear_stages(cost *c, const deberta_model_info *m, double tokens, double layers)
 {
     double h = (double)m->hidden_size, f = (double)m->intermediate_size, e = (double)m->embedding_size;
-    double projection = e != h ? e * h : 0;
-    cost_model_add(&c->stage[PROFILE_EMBED], 2 * tokens * projection, tokens * (e + h) + projection);
-    cost_model_add(&c->stage[PROFILE_QKV], layers * 2 * tokens * 3 * h * h, layers * (3 * h * h + tokens * 4 * h));
-    cost_model_add(&c->stage[PROFILE_PACK], 0, layers * tokens * 4 * h);
-    cost_model_add(&c->stage[PROFILE_ATTENTION_OUTPUT], layers * 2 * tokens * h * h, layers * (h * h + tokens * 3 * h));
-    cost_model_add(&c->stage[PROFILE_FEED_FORWARD], layers * 2 * tokens * 2 * h * f,
-                   layers * (2 * h * f + tokens * 2 * h));
+    double projection = e != h ? e * h : 0, row = h * FLOAT_BYTES; /* of a token's activations */
+    cost_model_add(&c->stage[PROFILE_EMBED], 2 * tokens * projection,
+                   tokens * (word_bytes(m) + row) + projection * FLOAT_BYTES);
+    cost_model_add(&c->stage[PROFILE_QKV], layers * 2 * tokens * 3 * h * h,
+                   layers * (matrix_bytes(m, 3 * h, m->hidden_size) + tokens * 4 * row));
+    cost_model_add(&c->stage[PROFILE_ATTENTION_OUTPUT], layers * 2 * tokens * h * h,
+                   layers * (matrix_bytes(m, h, m->hidden_size) + tokens * 3 * row));
+    cost_model_add(
+        &c->stage[PROFILE_FEED_FORWARD], layers * 2 * tokens * 2 * h * f,
+        layers * (matrix_bytes(m, f, m->hidden_size) + matrix_bytes(m, h, m->intermediate_size) + tokens * 2 * row));
     if (m->convolution_width) {
         double weights = (double)m->convolution_width * h * h;
-        cost_model_add(&c->stage[PROFILE_CONVOLUTION], 2 * tokens * weights, weights + tokens * 3 * h);
+        cost_model_add(&c->stage[PROFILE_CONVOLUTION], 2 * tokens * weights, weights * FLOAT_BYTES + tokens * 3 * row);
     }
 }
 
-/* Adds the attention of one sequence, but for the position tables, which the batch reads once. */
+/* Adds the attention of one sequence, but for the position tables, which the batch reads once. Packing reads the keys,
+ * and where attention multiplies integers the values as well, which leave their projection in panels of floats. */
 static void add_attention(cost *c, const deberta_model_info *m, double n, double layers, position_terms has,
                           row_counts rows)
 {
     cost_stage *stage = &c->stage[PROFILE_ATTENTION];
     const double h = (double)m->hidden_size, pairs = layers * 2 * n * n * h;
     const double reachable = layers * 2 * n * rows.reachable * h;
-    cost_model_add(stage, 2 * pairs, layers * n * 4 * h);
+    const double floats = n * h * FLOAT_BYTES, keys = n * operand_bytes(m), values = values_bytes(m, n);
+    cost_model_add(stage, 2 * pairs, layers * (2 * floats + keys + values)); /* with queries and the context */
+    cost_model_add(&c->stage[PROFILE_PACK], 0,
+                   layers * (floats + keys + (attends_in_integers(m) ? floats + values : 0)));
     stage->flops += (has.c2p + has.p2c) * layers * 2 * n * rows.in_use * h;
     stage->reachable_flops += (has.c2p + has.p2c) * reachable;
     c->part_flops[PROFILE_QK] += pairs;
@@ -144,12 +210,12 @@ void cost_model_compute(cost *result, const deberta_model_info *model, deberta_r
         result->table_rows /= tokens;
         result->reachable_rows /= tokens;
     }
-    cost_model_add(&result->stage[PROFILE_ATTENTION], 0, layers * terms * most_rows * (double)model->hidden_size);
+    cost_model_add(&result->stage[PROFILE_ATTENTION], 0, layers * terms * most_rows * operand_bytes(model));
     add_linear_stages(result, model, tokens, layers);
     if (point->recompute_positions) {
         double h = (double)model->hidden_size, rows = (double)model->relative_rows;
         cost_model_add(&result->stage[PROFILE_POSITIONS], layers * terms * 2 * rows * h * h,
-                       layers * terms * (h * h + 2 * rows * h));
+                       layers * terms * (h * h + 2 * rows * h) * FLOAT_BYTES);
     }
     sum_up(result);
     /* Useful work is the least that has to be done: work that folding saves does not count. */

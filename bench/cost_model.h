@@ -12,7 +12,17 @@
  * well.
  *
  * Bytes are the least that a stage must move if its inputs come from memory and its outputs go there, and nothing in
- * between does: weights once a batch, activations once.
+ * between does: weights once a batch, activations once. Numbers count in the format in which the engine reads them:
+ *
+ *     weights of Q, K, V, the output, the feed-forward   float32; int16, int8: 2 or 1 bytes, and what scales them: a
+ *                                                        scale and the sum of each digit for every output and block of
+ *                                                        inputs, a factor for every input
+ *     keys, values, position tables in attention         float32; int8: a byte, and a scale and a sum for each key and
+ *                                                        table row of a head, and for each column of 512 values
+ *     word rows                                          float32; of a packed file in low precision: its integers
+ *     everything else                                    float32
+ *
+ * Integers of a block of inputs fill whole tiles. Biases, gains of norms and other padding are left out.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -46,3 +56,6 @@ void cost_model_compute(cost *result, const deberta_model_info *model, deberta_r
 /* "embed", "qkv" ...: names of stages in tables and files. */
 const char *cost_stage_name(profile_stage stage);
 const char *cost_part_name(profile_part part);
+/* Whether the stage multiplies integers: in low precision the linear layers of the encoder do, in int8 attention as
+ * well; other stages are of float32. */
+bool cost_stage_is_of_integers(profile_stage stage, deberta_precision precision);

@@ -10,6 +10,9 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "bench/commit.h"
 #include "bench/timer.h"
@@ -83,6 +86,58 @@ static bool has_word(const char *line, const char *word)
     return false;
 }
 
+/* The value of the first line of a file that begins with this key, "key : value"; false if there is none. */
+static bool read_value(const char *path, const char *key, char *value, size_t capacity_bytes)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    bool found = false;
+    FILE *file = fopen(path, "r");
+    while (file && !found && getline(&line, &capacity, file) > 0) {
+        const char *colon = strchr(line, ':');
+        found = colon && strncmp(line, key, strlen(key)) == 0;
+        if (!found) continue;
+        const char *text = colon + 1 + strspn(colon + 1, " \t");
+        utf8_copy(value, capacity_bytes, text);
+        value[strcspn(value, "\n")] = '\0';
+    }
+    stream_discard(file);
+    free(line);
+    return found;
+}
+
+/* "always [madvise] never" */
+static void name_huge_pages(machine_sheet *sheet)
+{
+    char line[128];
+    if (!read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line)) return;
+    const char *chosen = strchr(line, '[');
+    if (chosen)
+        snprintf(sheet->huge_pages, sizeof sheet->huge_pages, "%.*s", (int)strcspn(chosen + 1, "]"), chosen + 1);
+}
+
+size_t machine_huge_page_bytes(void)
+{
+    char value[64];
+    if (!read_value("/proc/self/smaps_rollup", "AnonHugePages", value, sizeof value)) return 0;
+    return (size_t)strtoull(value, NULL, 10) << 10;
+}
+
+/* A hypervisor names itself where a processor has its maker: "KVMKVMKVM". */
+static void name_hypervisor(machine_sheet *sheet)
+{
+    if (read_line("/sys/hypervisor/type", sheet->hypervisor, sizeof sheet->hypervisor)) return;
+#if defined(__x86_64__)
+    unsigned most, name[3];
+    if (!sheet->virtual_machine) return;
+    __cpuid(0x40000000, most, name[0], name[1], name[2]);
+    memcpy(sheet->hypervisor, name, sizeof name);
+    sheet->hypervisor[sizeof name] = '\0';
+    for (char *at = sheet->hypervisor; *at; at++)
+        if (*at < ' ' || *at > '~') *at = '?'; /* a name of somebody else's */
+#endif
+}
+
 static bool is_virtual(void)
 {
     char *line = NULL;
@@ -152,11 +207,15 @@ deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err)
     name_system(sheet);
     cpu_name(sheet->cpu, sizeof sheet->cpu);
     sheet->virtual_machine = is_virtual();
+    name_hypervisor(sheet);
+    read_value("/proc/cpuinfo", "microcode", sheet->microcode, sizeof sheet->microcode);
+    name_huge_pages(sheet);
     sheet->memory_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
     if (!read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", sheet->governor, sizeof sheet->governor))
         snprintf(sheet->governor, sizeof sheet->governor, "unknown");
     if (getloadavg(&sheet->load, 1) != 1) sheet->load = 0;
     sheet->clock_ghz = timer_clock_ghz();
+    sheet->clock_wide_ghz = machine_wide_clock_ghz();
     time_t now = time(NULL);
     struct tm date;
     if (gmtime_r(&now, &date)) strftime(sheet->date, sizeof sheet->date, "%Y-%m-%dT%H:%M:%SZ", &date);
@@ -187,6 +246,7 @@ void machine_finish_sheet(machine_sheet *sheet, const machine_counters *before)
     machine_counters after = machine_read_counters();
     sheet->activity = machine_activity_between(before, &after);
     sheet->clock_ghz_after = timer_clock_ghz();
+    sheet->clock_wide_ghz_after = machine_wide_clock_ghz();
     if (sheet->activity.others > NOISY_CORES)
         machine_note(sheet, "other processes used %.2f cores while measuring", sheet->activity.others);
     if (sheet->activity.stolen > NOISY_CORES)

@@ -1,40 +1,10 @@
-/* Describes the machine under a measurement: its environment sheet, its limits of speed (roofs), and whether it was
- * quiet.
+/* Describes the machine under a measurement: its environment sheet, with its limits of speed (machine_roofs.h), and
+ * whether it was quiet.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/topology.h"
-
-/* ------------------------------------------------------------------------------------------------------------ roofs */
-
-enum { MACHINE_MAX_ROOFS = 64 };
-
-/* Measured limits of some number of threads. 0: not measured. */
-typedef struct machine_roof {
-    size_t threads;
-    double gflops[DEBERTA_ISA_COUNT]; /* float32 multiply-adds in registers, by tier */
-    double gops[DEBERTA_ISA_COUNT];   /* products of bytes, added, in registers: what integer kernels there use */
-    double read_gbs, triad_gbs;       /* a sum over memory; a = b + s c, counted as STREAM does: 12 bytes an element */
-    double typical_share; /* of the best rate, what every other count of the fastest tier reached. Near 1 on processors
-                             that are ours alone; a busy hyper-thread of somebody else's halves what it shares */
-} machine_roof;
-
-typedef struct machine_roofs {
-    size_t count;
-    machine_roof roof[MACHINE_MAX_ROOFS];
-    size_t stream_bytes; /* that the bandwidths went over */
-} machine_roofs;
-
-/* Measures in a child process, so that its memory is not counted as a model's. isa_mask: bits 1 << deberta_isa; tiers
- * that this machine lacks stay 0. bandwidth false: only multiply-adds. Takes about a second. */
-deberta_status machine_measure_roofs(machine_roofs *roofs, const size_t *threads, size_t count, unsigned isa_mask,
-                                     bool bandwidth, deberta_error *err);
-/* Upper limit of useful products of a precision; int16 takes three products of bytes for one. 0: not measured. */
-double machine_peak_of(const machine_roofs *roofs, deberta_isa isa, size_t threads, deberta_precision precision);
-/* The limit of float32. */
-double machine_peak_gflops(const machine_roofs *roofs, deberta_isa isa, size_t threads);
-const machine_roof *machine_find_roof(const machine_roofs *roofs, size_t threads);
+#include "bench/machine_roofs.h"
 
 /* --------------------------------------------------------------------------------------------------------- activity */
 
@@ -61,17 +31,24 @@ typedef struct machine_sheet {
     char compiler[96], flags[512];
     char cpu[96], architecture[32], system[128];
     bool virtual_machine;
+    char hypervisor[32], microcode[32]; /* empty: unknown */
+    char huge_pages[16];     /* how the system gives huge pages to who does not ask: always, madvise, never */
+    size_t huge_page_bytes;  /* of a process with the model and a session, in huge pages; 0: none, or no model */
     char tiers[64], isa[16]; /* tiers: names separated by blanks */
     topology_info topology;
     size_t memory_bytes;
     char governor[32];
-    double load;                       /* one-minute average when the sheet was made */
-    double clock_ghz, clock_ghz_after; /* measured, at the beginning and at the end; 0: unknown */
-    machine_activity activity;         /* while measuring */
+    double load;                                 /* one-minute average when the sheet was made */
+    double clock_ghz, clock_ghz_after;           /* measured, at the beginning and at the end; 0: unknown */
+    double clock_wide_ghz, clock_wide_ghz_after; /* the same behind products of the widest registers */
+    machine_activity activity;                   /* while measuring */
     machine_roofs roofs;
     size_t note_count;
     char notes[MACHINE_MAX_NOTES][192]; /* why this machine was not quiet; none if it was */
 } machine_sheet;
+
+/* Anonymous memory of this process in huge pages; 0 where the system does not tell. */
+size_t machine_huge_page_bytes(void);
 
 /* Everything but roofs, and what is only known at the end. */
 deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err);

@@ -1,19 +1,23 @@
-/* Measures the machine's limits. Everything runs in a child process; otherwise its arrays would count as memory of the
- * model that is measured next.
+/* Measures the machine's limits. All that comes before an encode runs in a child process; otherwise its arrays would
+ * count as memory of the model that is measured next. Slices of the same loops run between encodes.
  *
  * SPDX-License-Identifier: MIT */
+#include "bench/machine_roofs.h"
+
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/child.h"
-#include "bench/machine.h"
 #include "bench/statistics.h"
 #include "bench/timer.h"
 #include "core/base/cpu.h"
 #include "core/base/memory.h"
+#include "core/base/numbers.h"
 #include "core/base/parallel.h"
 #include "core/dispatch.h"
+#include "output/scope.h"
 #include "simd/peak.h"
 
 enum {
@@ -21,7 +25,11 @@ enum {
         100, /* the best of so many counts, because disturbances only ever slow down; many short ones find a gap */
     TASKS_PER_THREAD = 4, /* so that a thread that is late costs a quarter of a window, not all of it */
     STREAM_WINDOWS = 3,
-    STREAM_BLOCK = 1 << 18 /* floats of a task: 1 MiB */
+    STREAM_BLOCK = 1 << 18, /* floats of a task: 1 MiB */
+    SLICE_WINDOWS = 2,      /* of a slice between encodes */
+    SLICE_BLOCKS = 16,      /* that a slice of reading takes: 48 MiB */
+    WAKING_PART = 16,
+    WIDE_CLOCKS = 5
 };
 #define TASK_SECONDS 0.25e-3
 
@@ -100,6 +108,43 @@ static double chain_gflops(executor *by, size_t busy, const peak_kernel *kernel,
     double start = timer_now();
     parallel_for(by, tasks, run_chains, &work);
     return 1e-9 * (double)(tasks * rounds * kernel->flops_per_round) / (timer_now() - start);
+}
+
+void machine_slices_prepare(machine_slices *slices, deberta_isa isa, executor *by, size_t cores)
+{
+    *slices = (machine_slices){.by = by,
+                               .kernels = {kernel_of(isa), integer_kernel_of(isa)},
+                               .busy = by->threads < cores ? by->threads : cores};
+    for (int kind = 0; kind < 2; kind++)
+        if (slices->kernels[kind]) slices->rounds[kind] = calibrate(slices->kernels[kind]);
+}
+
+/* The first loop, which is not timed, wakes the threads. */
+double machine_slice_products(const machine_slices *slices, bool of_integers, double *seconds)
+{
+    const peak_kernel *kernel = slices->kernels[of_integers];
+    const size_t rounds = slices->rounds[of_integers];
+    if (!kernel) return 0;
+    const double begun = timer_now();
+    executor_begin(slices->by);
+    chain_gflops(slices->by, slices->busy, kernel, rounds / WAKING_PART + 1);
+    const double rate = chain_gflops(slices->by, SLICE_WINDOWS * slices->busy, kernel, rounds);
+    executor_end(slices->by);
+    *seconds += timer_now() - begun;
+    return rate;
+}
+
+double machine_wide_clock_ghz(void)
+{
+    const peak_kernel *kernel = kernel_of(deberta_isa_best());
+    double clocks[WIDE_CLOCKS];
+    if (!kernel) return 0;
+    peak_work work = {.kernel = kernel, .rounds = SLICE_WINDOWS * TASKS_PER_THREAD * calibrate(kernel)};
+    for (size_t k = 0; k < WIDE_CLOCKS; k++) {
+        run_chains(&work, 0, 0);
+        clocks[k] = timer_clock_ghz_now();
+    }
+    return statistics_median(clocks, WIDE_CLOCKS);
 }
 
 static void raise_to(double *best, double value)
@@ -224,6 +269,50 @@ static void carve_stream(arena *memory, stream *s)
     s->c = arena_take(memory, s->blocks * STREAM_BLOCK, sizeof(float));
 }
 
+/* --------------------------------------------------------------------------------------------- slices between encodes */
+
+struct machine_stream {
+    arena memory;
+    stream arrays, piece; /* all, and the blocks of a slice */
+    size_t next;          /* block */
+};
+
+machine_stream *machine_stream_new(const topology_info *machine)
+{
+    machine_stream *made = memory_take(1, sizeof *made);
+    *made = (machine_stream){.arrays.blocks = stream_blocks(machine)};
+    carve_stream(&made->memory, &made->arrays);
+    if (arena_allocate(&made->memory, "reading between encodes", 0, NULL) != DEBERTA_OK) {
+        free(made);
+        return NULL;
+    }
+    carve_stream(&made->memory, &made->arrays);
+    for (size_t k = 0; k < made->arrays.blocks; k++) fill_block(&made->arrays, k, 0);
+    return made;
+}
+
+void machine_stream_free(machine_stream **old)
+{
+    if (*old) arena_release(&(*old)->memory);
+    free(*old);
+    *old = NULL;
+}
+
+double machine_slice_reading(machine_stream *s, executor *by, double *seconds)
+{
+    const size_t blocks = minimum(SLICE_BLOCKS, s->arrays.blocks);
+    if (s->next + blocks > s->arrays.blocks) s->next = 0;
+    const size_t first = s->next * STREAM_BLOCK;
+    s->piece = (stream){.a = s->arrays.a + first, .b = s->arrays.b + first, .c = s->arrays.c + first, .blocks = blocks};
+    s->next += blocks;
+    const double begun = timer_now();
+    executor_begin(by);
+    const double rate = bandwidth_gbs(by, &s->piece, read_block);
+    executor_end(by);
+    *seconds += timer_now() - begun;
+    return rate;
+}
+
 /* -------------------------------------------------------------------------------------------------------- the child */
 
 typedef struct roof_request {
@@ -303,16 +392,21 @@ const machine_roof *machine_find_roof(const machine_roofs *roofs, size_t threads
     return NULL;
 }
 
-double machine_peak_of(const machine_roofs *roofs, deberta_isa isa, size_t threads, deberta_precision precision)
+double machine_rate_of(double gflops, double gops, deberta_precision precision)
 {
     enum { PRODUCTS_OF_INT16 = 3 };
+    switch (precision) {
+    case DEBERTA_PRECISION_INT8: return gops;
+    case DEBERTA_PRECISION_INT16: return gops / PRODUCTS_OF_INT16;
+    default: return gflops;
+    }
+}
+
+double machine_peak_of(const machine_roofs *roofs, deberta_isa isa, size_t threads, deberta_precision precision)
+{
     const machine_roof *roof = machine_find_roof(roofs, threads);
     if (!roof || (unsigned)isa >= DEBERTA_ISA_COUNT) return 0;
-    switch (precision) {
-    case DEBERTA_PRECISION_INT8: return roof->gops[isa];
-    case DEBERTA_PRECISION_INT16: return roof->gops[isa] / PRODUCTS_OF_INT16;
-    default: return roof->gflops[isa];
-    }
+    return machine_rate_of(roof->gflops[isa], roof->gops[isa], precision);
 }
 
 double machine_peak_gflops(const machine_roofs *roofs, deberta_isa isa, size_t threads)

@@ -44,6 +44,8 @@ const record_field bench_result_fields[] = {
     {"reachable_rows", NULL, RECORD_NUMBER(bench_result, reachable_rows)},
     {"gflops", "GFLOP/s", RECORD_NUMBER(bench_result, gflops), .digits = 1, KNOWN_IF_SET},
     {"peak_fraction", "% of peak", RECORD_NUMBER(bench_result, peak_fraction), .scale = 100, .digits = 1, KNOWN_IF_SET},
+    {"peak_then_fraction", "% of peak then", RECORD_NUMBER(bench_result, peak_then_fraction), .scale = 100, .digits = 1,
+     KNOWN_IF_SET, .absent_is_zero = true},
     {"tokens_per_s", "tokens/s", RECORD_NUMBER(bench_result, tokens_per_s), KNOWN_IF_SET},
     {"workspace_bytes", "workspace MiB", RECORD_SIZE(bench_result, workspace_bytes), MEBIBYTES},
     {"peak_rss_bytes", "peak RSS MiB", RECORD_SIZE(bench_result, peak_rss_bytes), MEBIBYTES},
@@ -67,6 +69,10 @@ const record_field bench_environment_fields[] = {
     {"architecture", NULL, RECORD_TEXT(bench_results, sheet.architecture)},
     {"system", NULL, RECORD_TEXT(bench_results, sheet.system)},
     {"virtual_machine", NULL, RECORD_FLAG(bench_results, sheet.virtual_machine)},
+    {"hypervisor", NULL, RECORD_TEXT(bench_results, sheet.hypervisor)},
+    {"microcode", NULL, RECORD_TEXT(bench_results, sheet.microcode)},
+    {"huge_pages", NULL, RECORD_TEXT(bench_results, sheet.huge_pages)},
+    {"huge_page_bytes", NULL, RECORD_SIZE(bench_results, sheet.huge_page_bytes)},
     {"isa", NULL, RECORD_TEXT(bench_results, sheet.isa)},
     {"cores", NULL, RECORD_SIZE(bench_results, sheet.topology.cores)},
     {"logical", NULL, RECORD_SIZE(bench_results, sheet.topology.logical)},
@@ -79,6 +85,8 @@ const record_field bench_environment_fields[] = {
     {"load", NULL, RECORD_NUMBER(bench_results, sheet.load)},
     {"clock_ghz", NULL, RECORD_NUMBER(bench_results, sheet.clock_ghz)},
     {"clock_ghz_after", NULL, RECORD_NUMBER(bench_results, sheet.clock_ghz_after)},
+    {"clock_wide_ghz", NULL, RECORD_NUMBER(bench_results, sheet.clock_wide_ghz)},
+    {"clock_wide_ghz_after", NULL, RECORD_NUMBER(bench_results, sheet.clock_wide_ghz_after)},
     {"other_cores", NULL, RECORD_NUMBER(bench_results, sheet.activity.others)},
     {"stolen_cores", NULL, RECORD_NUMBER(bench_results, sheet.activity.stolen)},
     {"load_s", NULL, RECORD_NUMBER(bench_results, load_s)},
@@ -116,6 +124,14 @@ const record_field bench_stage_fields[] = {
     {"s", NULL, RECORD_NUMBER(bench_stage, seconds)},
     {"gflop", NULL, RECORD_NUMBER(bench_stage, gflop)},
     {"bytes", NULL, RECORD_NUMBER(bench_stage, bytes)},
+    END,
+};
+
+const record_field bench_then_fields[] = {
+    {"gflops", NULL, RECORD_NUMBER(bench_then, gflops), ROOF},
+    {"gops", NULL, RECORD_NUMBER(bench_then, gops), ROOF},
+    {"read_gbs", NULL, RECORD_NUMBER(bench_then, read_gbs), ROOF},
+    {"slices", NULL, RECORD_SIZE(bench_then, slices)},
     END,
 };
 

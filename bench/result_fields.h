@@ -16,6 +16,8 @@ extern const record_field bench_environment_fields[], bench_cache_fields[];
 extern const record_field bench_roof_fields[];
 /* The fields of a bench_stage; a part of a stage has only the first two. */
 extern const record_field bench_stage_fields[], bench_part_fields[];
+/* The fields of a bench_then. */
+extern const record_field bench_then_fields[];
 
 /* Environment, results and trends as members of the result's JSON. */
 void bench_results_add_json(result *r, const bench_results *results, const trend_list *trends);

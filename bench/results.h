@@ -15,6 +15,13 @@ typedef struct bench_stage {
     double seconds, gflop, bytes; /* gflop: useful; of the work that --position-cache off adds: what it adds */
 } bench_stage;
 
+/* Limits of the machine between the encodes of a point, with its threads and its tier: medians over slices. 0: not
+ * measured. */
+typedef struct bench_then {
+    double gflops, gops, read_gbs;
+    size_t slices;
+} bench_then;
+
 typedef struct bench_result {
     /* Settings of the measurement. */
     char model[256], engine[32], isa[16], precision[16], attention[16];
@@ -28,11 +35,17 @@ typedef struct bench_result {
 
     /* Results of the measurement. */
     double *samples; /* [time.count] seconds of one encode */
+    size_t *visit;   /* [time.count] in which visit a sample was taken, ascending; NULL: not told, as the next two */
+    double *at;      /* [time.count] when it began, in seconds since the sweep did */
+    size_t *warm;    /* [visits] encodes that do not count, before the samples of a visit */
+    size_t visits;
     statistics_summary time;
     double other_cores; /* used by other processes meanwhile */
     double gflop, gflop_reachable, table_rows, reachable_rows;
     double gflops,
-        peak_fraction; /* useful work over the median; its share of the tier's measured peak, 0: not measured */
+        peak_fraction;         /* useful work over the median; its share of the tier's measured peak, 0: not measured */
+    bench_then peak_then;      /* between the samples */
+    double peak_then_fraction; /* share of the peak of that moment, 0: not measured */
     double tokens_per_s;
     size_t peak_rss_bytes;  /* of a process that holds the model and this session only */
     size_t workspace_bytes; /* of the session */
@@ -43,6 +56,7 @@ typedef struct bench_result {
     bench_stage parts[PROFILE_PARTS]; /* of attention; bytes: not counted */
     double waiting_s;                 /* threads without work: wall time minus the stages */
     double breakdown_s;               /* wall time of the encode that the breakdown is of */
+    bench_then breakdown_peak_then;   /* between the encodes with clocks */
 } bench_result;
 
 typedef struct bench_results {

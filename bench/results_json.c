@@ -82,6 +82,12 @@ static void put_environment(json_t *to, const bench_results *results)
     for (size_t i = 0; i < s->note_count; i++) json_add(notes, json_clean_text(s->notes[i]));
 }
 
+/* Absent where no slices were measured. */
+static void put_then(json_t *to, const char *name, const bench_then *then)
+{
+    if (then->slices) record_write(put_object(to, name), bench_then_fields, then);
+}
+
 static void put_parts(json_t *to, const bench_result *r)
 {
     for (int p = 0; p < PROFILE_PARTS; p++) {
@@ -99,6 +105,19 @@ static void put_breakdown(json_t *to, const bench_result *r)
     }
     put_number(put_object(stages, "waiting"), "s", r->waiting_s);
     put_number(to, "breakdown_s", r->breakdown_s);
+    put_then(to, "breakdown_peak_then", &r->breakdown_peak_then);
+}
+
+/* What sample belongs to which visit, when it began, and what each visit encoded before. */
+static void put_visits(json_t *to, const bench_result *r)
+{
+    if (!r->visit || !r->at || !r->warm) return;
+    json_t *visit = put_array(to, "visit"), *at = put_array(to, "at_s"), *warm = put_array(to, "warm");
+    for (size_t i = 0; i < r->time.count; i++) {
+        json_add(visit, json_integer((json_int_t)r->visit[i]));
+        json_add(at, json_real(r->at[i]));
+    }
+    for (size_t i = 0; i < r->visits; i++) json_add(warm, json_integer((json_int_t)r->warm[i]));
 }
 
 static json_t *result_object(const bench_result *r)
@@ -111,6 +130,8 @@ static json_t *result_object(const bench_result *r)
     }
     json_t *samples = put_array(to, "samples_s");
     for (size_t i = 0; i < r->time.count; i++) json_add(samples, json_real(r->samples[i]));
+    put_visits(to, r);
+    put_then(to, "peak_then", &r->peak_then);
     if (r->has_breakdown) put_breakdown(to, r);
     return to;
 }

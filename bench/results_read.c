@@ -81,6 +81,8 @@ static void get_breakdown(const json_t *object, bench_result *r)
     }
     r->waiting_s = get_number(json_object_get(stages, "waiting"), "s");
     r->breakdown_s = get_number(object, "breakdown_s");
+    record_read(&r->breakdown_peak_then, bench_then_fields, json_object_get(object, "breakdown_peak_then"));
+    record_read(&r->peak_then, bench_then_fields, json_object_get(object, "peak_then"));
 }
 
 static deberta_status get_lengths(scope *memory, const json_t *array, bench_result *r, const char *where, size_t index,
@@ -113,6 +115,24 @@ static deberta_status get_samples(scope *memory, const json_t *object, bench_res
     return DEBERTA_OK;
 }
 
+/* Arrays beside the samples; of another length than they should have, they are those of another program. */
+static void get_visits(scope *memory, const json_t *object, bench_result *r)
+{
+    const json_t *visit = json_object_get(object, "visit"), *at = json_object_get(object, "at_s"),
+                 *warm = json_object_get(object, "warm");
+    const size_t count = r->time.count, visits = json_array_size(warm);
+    if (json_array_size(visit) != count || json_array_size(at) != count || visits == 0) return;
+    r->visit = scope_take(memory, count, sizeof *r->visit);
+    r->at = scope_take(memory, count, sizeof *r->at);
+    r->warm = scope_take(memory, visits, sizeof *r->warm);
+    r->visits = visits;
+    for (size_t i = 0; i < count; i++) {
+        r->visit[i] = (size_t)json_integer_value(json_array_get(visit, i));
+        r->at[i] = json_number_value(json_array_get(at, i));
+    }
+    for (size_t i = 0; i < visits; i++) r->warm[i] = (size_t)json_integer_value(json_array_get(warm, i));
+}
+
 static deberta_status get_result(scope *memory, const json_t *object, bench_result *r, const char *where, size_t index,
                                  deberta_error *err)
 {
@@ -127,7 +147,9 @@ static deberta_status get_result(scope *memory, const json_t *object, bench_resu
     if (r->tokens == 0) r->tokens = r->n * r->batch;
     get_breakdown(object, r);
     DEBERTA_TRY(get_lengths(memory, json_object_get(object, "lengths"), r, where, index, err));
-    return get_samples(memory, object, r, where, index, err);
+    DEBERTA_TRY(get_samples(memory, object, r, where, index, err));
+    get_visits(memory, object, r);
+    return DEBERTA_OK;
 }
 
 static deberta_status get_report(const json_t *root, bench_results *report, const char *where, deberta_error *err)

@@ -86,7 +86,14 @@ static result_table *add_points(result *r, const bench_results *results, bool pe
 
 /* ------------------------------------------------------------------------------------------------------- breakdowns */
 
-static void add_stage(result_table *table, const char *name, const bench_stage *stage, double wall, double peak)
+/* Limits that a stage is held against: the best that the machine did, and what it did between the encodes. */
+typedef struct stage_peaks {
+    double burst, then;
+} stage_peaks;
+
+static double percent_of(double rate, double peak) { return rate > 0 && peak > 0 ? 100 * rate / peak : NAN; }
+
+static void add_stage(result_table *table, const char *name, const bench_stage *stage, double wall, stage_peaks peaks)
 {
     const double rate = stage->seconds > 0 ? stage->gflop / stage->seconds : 0;
     const bool counted = stage->bytes >= 0;
@@ -95,28 +102,21 @@ static void add_stage(result_table *table, const char *name, const bench_stage *
     cell_real(table, 100 * stage->seconds / wall);
     cell_positive(table, stage->gflop);
     cell_real(table, stage->gflop > 0 ? rate : NAN);
-    cell_real(table, stage->gflop > 0 && peak > 0 ? 100 * rate / peak : NAN);
+    cell_real(table, percent_of(rate, peaks.burst));
+    cell_real(table, percent_of(rate, peaks.then));
     cell_real(table, counted ? 1e-6 * stage->bytes : NAN);
     cell_real(table, !counted ? NAN : stage->seconds > 0 ? 1e-9 * stage->bytes / stage->seconds : 0);
 }
 
-static void add_parts(result_table *table, const bench_result *r, double peak)
+static void add_parts(result_table *table, const bench_result *r, stage_peaks peaks)
 {
     for (int p = 0; p < PROFILE_PARTS; p++) {
         char name[32];
         bench_stage part = r->parts[p];
         part.bytes = -1;
         snprintf(name, sizeof name, "- %s", cost_part_name((profile_part)p));
-        if (part.seconds > 0) add_stage(table, name, &part, r->breakdown_s, peak);
+        if (part.seconds > 0) add_stage(table, name, &part, r->breakdown_s, peaks);
     }
-}
-
-/* Whether the stage multiplies integers: in low precision the linear layers of the encoder do, in int8 attention as
- * well; other stages are of float32. */
-static bool is_of_integers(profile_stage stage, deberta_precision precision)
-{
-    if (stage == PROFILE_ATTENTION) return precision == DEBERTA_PRECISION_INT8;
-    return stage == PROFILE_QKV || stage == PROFILE_ATTENTION_OUTPUT || stage == PROFILE_FEED_FORWARD;
 }
 
 static void add_breakdown(result *to, const bench_results *results, const bench_result *r)
@@ -127,14 +127,17 @@ static void add_breakdown(result *to, const bench_results *results, const bench_
                                             {"GFLOP", NULL, COLUMN_REAL, "%.4f", 0},
                                             {"GFLOP/s", NULL, COLUMN_REAL, "%.1f", 0},
                                             {"% of peak", NULL, COLUMN_REAL, "%.1f", 0},
+                                            {"% of peak then", NULL, COLUMN_REAL, "%.1f", 0},
                                             {"MB", NULL, COLUMN_REAL, "%.2f", 0},
                                             {"GB/s", NULL, COLUMN_REAL, "%.2f", 0},
                                             {.name = NULL}};
     deberta_isa isa = DEBERTA_ISA_AUTO;
     deberta_isa_from_name(&isa, r->isa, NULL);
     const machine_roofs *roofs = &results->sheet.roofs;
-    const double of_floats = machine_peak_gflops(roofs, isa, r->threads),
-                 peak = machine_peak_of(roofs, isa, r->threads, bench_precision(r));
+    const bench_then *then = &r->breakdown_peak_then;
+    const stage_peaks of_floats = {machine_peak_gflops(roofs, isa, r->threads), then->gflops},
+                      of_precision = {machine_peak_of(roofs, isa, r->threads, bench_precision(r)),
+                                      machine_rate_of(then->gflops, then->gops, bench_precision(r))};
     char n[RECORD_CELL_BYTES];
     snprintf(n, sizeof n, "%zu", r->n);
     if (r->lengths) write_lengths(n, r);
@@ -146,14 +149,15 @@ static void add_breakdown(result *to, const bench_results *results, const bench_
     for (int s = 0; s < PROFILE_STAGES; s++) {
         const bench_stage *stage = &r->breakdown[s];
         if (stage->seconds == 0 && (s == PROFILE_TASKS || stage->bytes == 0)) continue;
-        const double own_peak = is_of_integers((profile_stage)s, bench_precision(r)) ? peak : of_floats;
-        add_stage(table, cost_stage_name((profile_stage)s), stage, r->breakdown_s, own_peak);
-        if (s == PROFILE_ATTENTION) add_parts(table, r, own_peak);
+        const stage_peaks own =
+            cost_stage_is_of_integers((profile_stage)s, bench_precision(r)) ? of_precision : of_floats;
+        add_stage(table, cost_stage_name((profile_stage)s), stage, r->breakdown_s, own);
+        if (s == PROFILE_ATTENTION) add_parts(table, r, own);
         total.gflop += stage->gflop;
         total.bytes += stage->bytes;
     }
-    add_stage(table, "waiting", &(bench_stage){.seconds = r->waiting_s}, r->breakdown_s, peak);
-    add_stage(table, "all", &total, r->breakdown_s, peak);
+    add_stage(table, "waiting", &(bench_stage){.seconds = r->waiting_s}, r->breakdown_s, of_precision);
+    add_stage(table, "all", &total, r->breakdown_s, of_precision);
 }
 
 /* ------------------------------------------------------------------------------------------------------ the machine */
@@ -168,8 +172,11 @@ static void say_environment(result *r, const bench_results *results)
     result_say(r, "%s, %zu of %zu cores usable, L1d %zu KiB, L2 %zu KiB, L3 %zu KiB, %.1f GiB%s, %s", s->cpu,
                t->usable_cores, t->cores, t->l1d_bytes >> 10, t->l2_bytes >> 10, t->l3_bytes >> 10,
                (double)s->memory_bytes / (1 << 30), s->virtual_machine ? ", virtual machine" : "", s->system);
-    result_say(r, "tiers %s; governor %s; load %.2f; clock %.2f GHz before, %.2f after; other processes %.2f cores",
-               s->tiers, s->governor, s->load, s->clock_ghz, s->clock_ghz_after, s->activity.others);
+    result_say(r,
+               "tiers %s; governor %s; load %.2f; clock %.2f GHz before, %.2f after, behind wide products %.2f and "
+               "%.2f; other processes %.2f cores",
+               s->tiers, s->governor, s->load, s->clock_ghz, s->clock_ghz_after, s->clock_wide_ghz,
+               s->clock_wide_ghz_after, s->activity.others);
     if (results->load_s > 0)
         result_say(r, "opening the model took %.2g s, and the process %.0f MB at most until then", results->load_s,
                    1e-6 * (double)results->load_peak_rss_bytes);

@@ -1,8 +1,8 @@
 /* Evaluates repeated measurements: summaries, comparison of two sets, fitted curves.
  *
  * Times are never normally distributed (nothing is faster than undisturbed, everything can be slower), so everything
- * here goes by rank: medians, order statistics, Mann-Whitney. Nothing is random, so the same samples give the same
- * answer.
+ * here goes by rank: medians, order statistics, Mann-Whitney, Wilcoxon's signed ranks. Nothing is random, so the same
+ * samples give the same answer.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -36,6 +36,22 @@ typedef struct statistics_comparison {
 /* Positive samples; counts >= 1. */
 void statistics_compare(statistics_comparison *comparison, const double *a, size_t count_a, const double *b,
                         size_t count_b);
+
+/* Of measurements taken in pairs, one beside the other: what both of a pair share, such as a slow hour, drops out. */
+typedef struct statistics_pairs {
+    size_t count; /* pairs */
+    double ratio; /* Hodges-Lehmann in the logarithms: exp of the median of the means of log(b / a) over all pairs of
+                     pairs, each with itself as well */
+    double low, high; /* interval of the ratio that belongs to the test below */
+    double coverage;  /* its confidence, chosen like that of a summary */
+    double w;         /* Wilcoxon: ranks of |log(b / a)|, summed where b > a; ties share their mean rank, pairs of equal
+                         times are left out */
+    double p;         /* two-sided */
+    bool exact;       /* p by counting all signs of these ranks, ties or not; else by the normal approximation */
+} statistics_pairs;
+
+/* Positive a[i] and b[i] are a pair; count >= 1. */
+void statistics_compare_pairs(statistics_pairs *pairs, const double *a, const double *b, size_t count);
 
 enum { STATISTICS_MAX_DEGREE = 2 };
 

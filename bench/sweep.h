@@ -1,9 +1,10 @@
 /* Measures encodes over every combination of lengths, layers, threads, tiers and variants of attention.
  *
  * Points are visited in turn, in another order each round, so that a disturbance or a drift of the clock falls on all
- * of them and not on one. A visit makes a session, encodes once without counting it, then takes samples, each of one
- * deberta_encode. Before all that, each point runs once in a separate process, which measures its memory and digests
- * its results.
+ * of them and not on one. A visit makes a session, encodes without counting until that has settled, then takes samples,
+ * each of one deberta_encode. Between them run slices of the loops that measured the machine's limits, so that a share
+ * of the peak can be of the same moment. Before all that, each point runs once in a separate process, which measures
+ * its memory and digests its results.
  *
  * Nothing is printed; progress goes to a callback.
  *
@@ -15,6 +16,7 @@
 
 enum { SWEEP_DEFAULT_REPETITIONS = 7, SWEEP_MAX_SAMPLES = 10000, SWEEP_DEFAULT_LENGTH = 128 };
 #define SWEEP_DEFAULT_MIN_SECONDS 0.2
+#define SWEEP_DEFAULT_ROOF_SHARE  0.1
 
 typedef struct sweep_state {
     /* "opening the model", "limits of the machine", or "memory", "time", "stages" of a point: "time: n = 128, batch 1,
@@ -50,7 +52,8 @@ typedef struct sweep_options {
     bool cold;      /* before each sample, write over all caches */
     bool breakdown; /* stages as well */
     bool pin_threads;
-    bool skip_roofs;           /* then there is no % of peak */
+    bool skip_roofs;           /* do not measure the limits beforehand: then there is no % of peak */
+    double roof_share;         /* of the time of samples, what slices of the limits between them may take; 0: none */
     size_t repetitions;        /* samples a point, at least; 0: SWEEP_DEFAULT_REPETITIONS */
     double min_seconds;        /* measured time a point, at least, but no more than SWEEP_MAX_SAMPLES samples;
                                   negative: SWEEP_DEFAULT_MIN_SECONDS, or 0 where repetitions are given */

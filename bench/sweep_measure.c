@@ -7,6 +7,7 @@
 #include "bench/hidden_checksum.h"
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
+#include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "output/scope.h"
 
@@ -75,7 +76,7 @@ typedef struct probe_request {
 } probe_request;
 
 typedef struct probe_answer {
-    size_t peak_rss_bytes, workspace_bytes;
+    size_t peak_rss_bytes, workspace_bytes, huge_page_bytes;
     uint64_t checksum;
     double seconds;
 } probe_answer;
@@ -104,6 +105,7 @@ static deberta_status probe(const void *context, void *answer, deberta_error *er
     if (status == DEBERTA_OK) {
         found->peak_rss_bytes = sweep_peak_resident_bytes();
         found->workspace_bytes = deberta_session_memory_bytes(session);
+        found->huge_page_bytes = machine_huge_page_bytes();
         found->checksum = checksum_of(request->sweep, request->point, &outputs);
     }
     deberta_session_free(&session);
@@ -125,6 +127,7 @@ deberta_status sweep_probe_all(sweep *s, deberta_error *err)
         p->result.peak_rss_bytes = answer.peak_rss_bytes;
         p->result.workspace_bytes = answer.workspace_bytes;
         p->result.checksum = answer.checksum;
+        s->huge_page_bytes = maximum(s->huge_page_bytes, answer.huge_page_bytes);
         s->worked_flops += p->cost.total.flops;
         s->worked_seconds += answer.seconds;
     }
@@ -169,11 +172,28 @@ deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, debert
 enum { VISITS = 7, VISITS_OF_SLOW_POINTS = 3 };
 #define SLOW_SECONDS 0.1
 
+/* Room for so many samples, with those that there are. */
+static void make_room(const sweep *s, sweep_point *p, size_t wanted)
+{
+    bench_result *r = &p->result;
+    double *samples = scope_take(s->list.memory, wanted, sizeof *samples),
+           *at = scope_take(s->list.memory, wanted, sizeof *at);
+    size_t *visit = scope_take(s->list.memory, wanted, sizeof *visit);
+    if (p->taken) {
+        memcpy(samples, r->samples, p->taken * sizeof *samples);
+        memcpy(at, r->at, p->taken * sizeof *at);
+        memcpy(visit, r->visit, p->taken * sizeof *visit);
+    }
+    r->samples = samples;
+    r->at = at;
+    r->visit = visit;
+    p->wanted = wanted;
+}
+
 static void plan_samples(const sweep *s, sweep_point *p)
 {
     double wanted = fmax((double)s->repetitions, fmin(ceil(s->min_seconds / p->estimate), SWEEP_MAX_SAMPLES));
-    p->wanted = (size_t)wanted;
-    p->result.samples = scope_take(s->list.memory, p->wanted, sizeof *p->result.samples);
+    make_room(s, p, (size_t)wanted);
 }
 
 /* The first encode, by which samples were planned, may have been slower than those that count. */
@@ -184,9 +204,19 @@ static void plan_more(const sweep *s, sweep_point *p)
     if (p->taken < p->wanted || seconds >= s->min_seconds || p->wanted == SWEEP_MAX_SAMPLES) return;
     const double each = seconds / (double)p->taken, more = ceil((s->min_seconds - seconds) / each);
     const size_t wanted = (size_t)fmin((double)p->taken + fmax(more, 1), SWEEP_MAX_SAMPLES);
-    double *more_room = scope_take(s->list.memory, wanted, sizeof *more_room);
-    p->result.samples = memcpy(more_room, p->result.samples, p->taken * sizeof *more_room);
-    p->wanted = wanted;
+    make_room(s, p, wanted);
+}
+
+/* One visit more, with so many encodes before its samples. */
+static void add_visit(const sweep *s, sweep_point *p, size_t warm)
+{
+    bench_result *r = &p->result;
+    if (r->visits % VISITS == 0) {
+        size_t *more = scope_take(s->list.memory, r->visits + VISITS, sizeof *more);
+        if (r->visits) memcpy(more, r->warm, r->visits * sizeof *more);
+        r->warm = more;
+    }
+    r->warm[r->visits++] = warm;
 }
 
 static size_t samples_of_visit(const sweep_point *p)
@@ -196,27 +226,53 @@ static size_t samples_of_visit(const sweep_point *p)
     return share < left ? share : left;
 }
 
+/* Pages, caches and sleeping threads. What will be cold is not warmed. */
+static deberta_status warm_up(const sweep *s, const sweep_point *p, deberta_session *session, sweep_warmth *warm,
+                              deberta_outputs *outputs, deberta_error *err)
+{
+    double seconds;
+    do {
+        DEBERTA_TRY(sweep_encode(s, p, session, outputs, &seconds, err));
+    } while (!sweep_is_warm(warm, seconds) && !s->options->cold);
+    return DEBERTA_OK;
+}
+
+static deberta_status take_sample(sweep *s, sweep_point *p, deberta_session *session, deberta_outputs *outputs,
+                                  deberta_error *err)
+{
+    const size_t k = p->taken;
+    if (s->options->cold) empty_caches(s);
+    p->result.visit[k] = p->result.visits - 1;
+    p->result.at[k] = timer_now() - s->began;
+    DEBERTA_TRY(sweep_encode(s, p, session, outputs, &p->result.samples[k], err));
+    p->taken++;
+    return DEBERTA_OK;
+}
+
 static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *session, deberta_error *err)
 {
     deberta_outputs outputs;
-    double seconds;
-    DEBERTA_TRY(
-        sweep_encode(s, p, session, &outputs, &seconds, err)); /* pages, caches and sleeping threads: not counted */
+    sweep_warmth warm = {0};
+    const sweep_slicer slicer = sweep_slicer_of(s, p, session, &p->slices);
+    sweep_slice_reading(&slicer);
+    DEBERTA_TRY(warm_up(s, p, session, &warm, &outputs, err));
     if (p->estimate == 0) {
-        p->estimate = seconds;
+        p->estimate = warm.fastest;
         plan_samples(s, p);
     }
+    add_visit(s, p, warm.count);
+    sweep_slice_products(&slicer, 0);
     machine_counters before = machine_read_counters();
     for (size_t left = samples_of_visit(p); left > 0 && !s->stopped; left--) {
-        if (s->options->cold) empty_caches(s);
-        DEBERTA_TRY(sweep_encode(s, p, session, &outputs, &p->result.samples[p->taken], err));
-        p->taken++;
+        DEBERTA_TRY(take_sample(s, p, session, &outputs, err));
+        sweep_slice_products(&slicer, p->result.samples[p->taken - 1]);
         if (p->estimate > SLOW_SECONDS) sweep_tell(s, "time", p);
     }
     machine_counters after = machine_read_counters();
     double wall = after.wall - before.wall;
     p->others += machine_activity_between(&before, &after).others * wall;
     p->counted += wall;
+    sweep_slice_reading(&slicer);
     if (checksum_of(s, p, &outputs) != p->result.checksum) p->varies = true;
     plan_more(s, p);
     return DEBERTA_OK;
@@ -302,14 +358,22 @@ static deberta_status profile_session(sweep *s, sweep_point *p, deberta_session 
     double spent = 0;
     if (!session_profile(session)) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "this session keeps no times of stages");
     statistics_summarize(&time, p->result.samples, p->taken);
-    DEBERTA_TRY(profile_once(s, p, session, &one, err)); /* does not count */
+    const sweep_slicer slicer = sweep_slicer_of(s, p, session, &p->profiled_slices);
+    sweep_slice_reading(&slicer);
+    sweep_warmth warm = {0};
+    do {
+        DEBERTA_TRY(profile_once(s, p, session, &one, err)); /* these do not count */
+    } while (!sweep_is_warm(&warm, one.seconds) && !s->options->cold);
+    sweep_slice_products(&slicer, 0);
     for (size_t k = 0; k < MOST_PROFILED; k++) {
         const bool is_near = fabs(best.seconds / time.median - 1) <= NEAR_ENOUGH;
         if (k >= LEAST_PROFILED && (is_near || spent > MOST_PROFILED_SECONDS)) break;
         DEBERTA_TRY(profile_once(s, p, session, &one, err));
         spent += one.seconds;
+        sweep_slice_products(&slicer, one.seconds);
         if (k == 0 || fabs(one.seconds - time.median) < fabs(best.seconds - time.median)) best = one;
     }
+    sweep_slice_reading(&slicer);
     p->profiled = best;
     return DEBERTA_OK;
 }

@@ -19,6 +19,7 @@ static void fill_breakdown(bench_result *r, const sweep_point *p)
     for (int part = 0; part < PROFILE_PARTS; part++)
         r->parts[part] = (bench_stage){.seconds = p->profiled.part[part], .gflop = 1e-9 * p->cost.part_flops[part]};
     r->waiting_s = fmax(0, r->waiting_s);
+    r->breakdown_peak_then = sweep_slices_median(&p->profiled_slices);
 }
 
 /* Completes the result of a point, whose measurements are in it. */
@@ -42,6 +43,9 @@ static void fill_result(bench_result *r, const sweep *s, const sweep_point *p, c
     r->tokens_per_s = (double)r->tokens / r->time.median;
     const double peak = machine_peak_of(roofs, p->isa, r->threads, s->info.precision);
     r->peak_fraction = peak > 0 ? r->gflops / peak : 0;
+    r->peak_then = sweep_slices_median(&p->slices);
+    const double then = machine_rate_of(r->peak_then.gflops, r->peak_then.gops, s->info.precision);
+    r->peak_then_fraction = then > 0 ? r->gflops / then : 0;
     if (p->profiled.seconds > 0) fill_breakdown(r, p);
 }
 

@@ -70,7 +70,10 @@ static deberta_status sweep_run_all(sweep *s, bench_results *results, deberta_er
     sweep_tell(s, "limits of the machine", NULL);
     DEBERTA_TRY(measure_roofs(s, &results->sheet, err));
     DEBERTA_TRY(sweep_probe_all(s, err));
+    results->sheet.huge_page_bytes = s->huge_page_bytes;
     if (s->options->cold) DEBERTA_TRY(sweep_prepare_cold(s, &results->sheet.topology, err));
+    if (s->options->breakdown && s->options->roof_share > 0)
+        s->stream = machine_stream_new(&results->sheet.topology); /* behind the probes: its memory is no model's */
     machine_counters before = machine_read_counters();
     DEBERTA_TRY(sweep_sample_all(s, err));
     machine_finish_sheet(&results->sheet, &before);
@@ -103,6 +106,7 @@ deberta_status sweep_run(bench_results *results, const sweep_options *options, d
     deberta_status status = machine_read_sheet(&results->sheet, err);
     if (status == DEBERTA_OK) status = sweep_run_all(&s, results, err);
     executor_free(&s.evictor);
+    machine_stream_free(&s.stream);
     arena_release(&s.waste_memory);
     deberta_model_free(&s.model);
     return status;

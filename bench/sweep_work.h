@@ -14,6 +14,17 @@ typedef struct profiled_encode {
     double seconds, stage[PROFILE_STAGES], part[PROFILE_PARTS];
 } profiled_encode;
 
+/* Rates of slices of the machine's limits; memory of the results. */
+typedef struct slice_rates {
+    double *rates;
+    size_t count, capacity;
+} slice_rates;
+
+typedef struct point_slices {
+    slice_rates gflops, gops, read_gbs;
+    double seconds, encoded; /* that they took, and encodes meanwhile */
+} point_slices;
+
 /* The points of a sweep: every combination that the options ask for. Only for the sweep's own files. */
 typedef struct sweep_point {
     bench_result result; /* its settings and what was measured; sweep_collect adds what follows from these */
@@ -29,6 +40,7 @@ typedef struct sweep_point {
     double others, counted; /* seconds that other processes used, of so many */
     bool varies;            /* an encode gave other bits than the first */
     profiled_encode profiled;
+    point_slices slices, profiled_slices; /* between samples, and between encodes with clocks */
 } sweep_point;
 
 typedef struct sweep_points {
@@ -59,8 +71,10 @@ typedef struct sweep {
     arena waste_memory;
     unsigned char *waste; /* [waste_blocks][WASTE_BLOCK_BYTES] */
     size_t waste_blocks;
+    machine_stream *stream;              /* with --breakdown: read between encodes */
     double began, reported;              /* when; largest share reported so far */
     double worked_flops, worked_seconds; /* of all encodes: the rate for estimates */
+    size_t huge_page_bytes;              /* the most of a probe */
     bool stopped;
 } sweep;
 
@@ -72,6 +86,47 @@ static inline uint64_t sweep_random(sweep *s)
     s->random ^= s->random >> 27;
     return s->random * 0x2545F4914F6CDD1D;
 }
+
+/* Encodes of a visit that do not count. */
+typedef struct sweep_warmth {
+    size_t count, in_a_row; /* encodes; of them the last ones that were not faster */
+    double fastest, seconds;
+} sweep_warmth;
+
+enum { SWEEP_STEADY_ENCODES = 2, SWEEP_MOST_WARM = 12 };
+#define SWEEP_FASTER       0.03
+#define SWEEP_WARM_SECONDS 0.5
+
+/* Takes note of an encode and returns whether samples may begin: once two in a row were not more than 3 % faster than
+ * the fastest before them, after twelve, or after half a second. */
+static inline bool sweep_is_warm(sweep_warmth *warm, double seconds)
+{
+    const bool steady = warm->count > 0 && seconds >= (1 - SWEEP_FASTER) * warm->fastest;
+    warm->in_a_row = steady ? warm->in_a_row + 1 : 0;
+    warm->fastest = warm->count && warm->fastest < seconds ? warm->fastest : seconds;
+    warm->seconds += seconds;
+    warm->count++;
+    return warm->in_a_row == SWEEP_STEADY_ENCODES || warm->count == SWEEP_MOST_WARM ||
+           warm->seconds >= SWEEP_WARM_SECONDS;
+}
+
+/* sweep_slices.c */
+
+/* Slices of products and, with a stream, of reading, by the threads of a session. */
+typedef struct sweep_slicer {
+    const sweep *sweep;
+    deberta_precision precision;
+    machine_slices loops;
+    point_slices *to;
+    bool measures;
+} sweep_slicer;
+
+sweep_slicer sweep_slicer_of(const sweep *s, const sweep_point *p, const deberta_session *session, point_slices *to);
+/* Reads, before a visit's encodes have filled the caches. */
+void sweep_slice_reading(const sweep_slicer *slicer);
+/* Notes an encode of so many seconds, and runs products where their share allows it; 0 seconds: at the beginning. */
+void sweep_slice_products(const sweep_slicer *slicer, double seconds);
+bench_then sweep_slices_median(const point_slices *slices);
 
 /* Reports to the caller, who may stop the sweep by it. point: at work on this one, NULL before there are any. */
 void sweep_tell(sweep *s, const char *what, const sweep_point *point);

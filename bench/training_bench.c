@@ -9,8 +9,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "bench/machine.h"
+#include "bench/statistics.h"
 #include "core/base/clock.h"
 #include "core/base/numbers.h"
+#include "core/encode/session.h"
 #include "include/deberta_training.h"
 #include "train/state/learner.h"
 
@@ -168,19 +171,53 @@ static deberta_status make_batch(void *context, size_t step, size_t shards, size
 
 /* ---------------------------------------------------------------------------------------------------------- measuring */
 
-static deberta_status take_samples(training_measurement *found, training *t, size_t repetitions, deberta_error *err)
+/* Slices of the machine's limit between steps, on the threads of the steps. */
+typedef struct step_slices {
+    machine_slices loops;
+    double *rates; /* [one more than steps] */
+    size_t count;
+    double share, seconds, stepped; /* the share of the steps' time that they may take; what both took */
+} step_slices;
+
+static step_slices step_slices_of(training_measurement *found, const training *t, const training_bench_options *o)
 {
+    const deberta_session *session = t->learner->session;
+    step_slices slices = {.share = o->roof_share};
+    if (!(o->roof_share > 0)) return slices;
+    slices.rates = scope_take(&found->arrays, o->repetitions + 1, sizeof *slices.rates);
+    machine_slices_prepare(&slices.loops, session->isa, session->executor, session->model->machine.usable_cores);
+    return slices;
+}
+
+/* One slice in any case, the others within their share. */
+static void slice_products(step_slices *slices)
+{
+    if (!slices->rates || (slices->count && slices->seconds > slices->share * slices->stepped)) return;
+    const double rate = machine_slice_products(&slices->loops, false, &slices->seconds);
+    if (rate > 0) slices->rates[slices->count++] = rate;
+}
+
+static deberta_status take_samples(training_measurement *found, training *t, const training_bench_options *o,
+                                   deberta_error *err)
+{
+    const size_t repetitions = o->repetitions;
     stage_clock clock = {0};
     step_report report;
     DEBERTA_TRY(training_step(t, &report, err)); /* touches all memory */
+    step_slices slices = step_slices_of(found, t, o);
     t->learner->clock = &clock;
+    slice_products(&slices);
     for (size_t i = 0; i < repetitions; i++) {
         const double began = clock_seconds(), began_processor = clock_processor_seconds();
         DEBERTA_TRY(training_step(t, &report, err));
         found->seconds[i] = clock_seconds() - began;
         found->processor[i] = clock_processor_seconds() - began_processor;
+        slices.stepped += found->seconds[i];
+        slice_products(&slices);
     }
     t->learner->clock = NULL;
+    found->slices = slices.count;
+    if (slices.count) found->peak_then = statistics_median(slices.rates, slices.count);
     found->tokens = report.result.tokens;
     found->labelled = report.result.labelled;
     for (size_t stage = 0; stage < TRAINING_STAGES; stage++) {
@@ -254,7 +291,7 @@ static deberta_status training_bench_measure(training_measurement *found, traini
     found->processor = scope_take(&found->arrays, o->repetitions, sizeof *found->processor);
     made_batches made = {.options = o, .vocabulary = l->model->config.vocabulary_size};
     t->batches = (batch_source){.context = &made, .read = make_batch};
-    DEBERTA_TRY(take_samples(found, t, o->repetitions, err));
+    DEBERTA_TRY(take_samples(found, t, o, err));
     note_memory(&found->memory, l);
     const training_shape shape = {
         .sequences = o->sequences, .tokens = o->tokens, .labelled = found->labelled, .decodes = t->options.decodes};

@@ -25,8 +25,9 @@ typedef struct training_bench_options {
     size_t threads, sequences, tokens, shards, repetitions; /* tokens: of a sequence; threads 0: the default */
     double labelled;                                        /* share of the tokens */
     size_t micro_tokens;
-    bool recomputes; /* as learner_options has it */
-    bool decodes;    /* after the Enhanced Mask Decoder, where there is one */
+    bool recomputes;   /* as learner_options has it */
+    bool decodes;      /* after the Enhanced Mask Decoder, where there is one */
+    double roof_share; /* of the time of steps, what slices of the machine's limit between them may take; 0: none */
     uint64_t seed;
 } training_bench_options;
 
@@ -44,6 +45,8 @@ typedef struct training_measurement {
     double *seconds;                                                         /* [count]: of each step */
     double *processor;                                                       /* [count]: of all threads */
     double stage_seconds[TRAINING_STAGES], stage_processor[TRAINING_STAGES]; /* a step, mean */
+    double peak_then; /* GFLOP/s of multiply-adds between the steps, median of slices; 0: not measured */
+    size_t slices;
     training_cost cost;
     training_memory memory;
 } training_measurement;

@@ -1,9 +1,9 @@
 /* Lists the activations that a configuration may name. One row generates the enumeration, the spellings that
  * config.json is read with, the sentence that refuses others, the switches of all kernels, the names of `bench kernel`,
  * and the functions that random models draw. A new activation needs a row here and, under its function's name, f and f'
- * three times: scalar_<function> and scalar_<function>_derivative in simd/scalar/math_scalar.h, vf_<function> and
- * vf_<function>_derivative in simd/tmpl/math_tmpl.h, exact_<function>, exact_<function>_slope and <function>_bounds in
- * analysis/reference/exact_activation.c. A missing one fails to compile.
+ * three times: scalar_<function> and scalar_<function>_derivative in simd/scalar/math_scalar.h, V(<function>) and
+ * V(<function>_derivative) in simd/tmpl/math_formulas_tmpl.h, exact_<function>, exact_<function>_slope and
+ * <function>_bounds in analysis/reference/exact_activation.c. A missing one fails to compile.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -304,6 +304,79 @@ typedef struct deberta_tokenizer_training {
 DEBERTA_STATIC_API deberta_status deberta_tokenizer_train(const deberta_tokenizer_training *training,
                                                           double *bits_per_character, deberta_error *err);
 
+/* Attributions: shares of an answer that tokens, distances and positions have, whose sum is the answer minus that of a
+ * baseline (docs/attribution.md). They go through the backward pass of training, in float32. */
+
+typedef enum deberta_attribution_method {
+    DEBERTA_INTEGRATED_GRADIENTS = 0, /* along the straight line from the baseline to the text */
+    DEBERTA_GRADIENT_INPUT            /* gradient at the text times the way from the baseline: no sum is promised */
+} deberta_attribution_method;
+
+/* What the way from the baseline to the text changes; what it leaves out stays as in the text. */
+enum {
+    DEBERTA_ATTRIBUTE_WORDS = 1,     /* rows of the word table */
+    DEBERTA_ATTRIBUTE_DISTANCES = 2, /* the relative table, after its norm: from the mean of the rows that the text
+                                      * reads */
+    DEBERTA_ATTRIBUTE_POSITIONS = 4, /* rows of absolute positions, at the input or in the Enhanced Mask Decoder, and of
+                                      * token types: from zeros */
+    DEBERTA_ATTRIBUTE_ALL = 7
+};
+
+#define DEBERTA_NO_CONTRAST ((size_t)-1)
+
+typedef struct deberta_attribution_options {
+    size_t struct_size;
+    size_t tokens;                             /* n */
+    const int32_t *ids;                        /* [n] */
+    const int32_t *token_types, *position_ids; /* [n] or NULL, as in a deberta_batch */
+    const uint8_t *mask;                       /* [n] or NULL */
+    const int32_t *baseline_ids; /* [n]: the word that takes a token's place; its own: it stays; -1: zeros */
+    deberta_task task;           /* the head: all but DEBERTA_TASK_QA */
+    size_t token;                /* whose row of logits has the answer; not read of DEBERTA_TASK_SEQUENCE */
+    size_t answer;               /* the logit */
+    size_t contrast;             /* is subtracted from it; DEBERTA_NO_CONTRAST: none */
+    int log_probability; /* of the answer instead, by softmax, or by sigmoid where outputs stand by themselves. Without
+                          * contrast */
+    deberta_attribution_method method;
+    unsigned parts; /* DEBERTA_ATTRIBUTE_WORDS ...; 0: all */
+    size_t steps;   /* points of the way, by Gauss and Legendre; 0: doubled from 32 on until the gap is small enough */
+    double tolerance;  /* of the gap, for steps 0 */
+    size_t most_steps; /* for steps 0 */
+    deberta_isa isa;
+    size_t threads; /* 0: all */
+} deberta_attribution_options;
+
+#define DEBERTA_ATTRIBUTION_DEFAULTS                                                                                   \
+    {                                                                                                                  \
+        .struct_size = sizeof(deberta_attribution_options), .contrast = DEBERTA_NO_CONTRAST,                           \
+        .parts = DEBERTA_ATTRIBUTE_ALL, .tolerance = 0.01, .most_steps = 512                                           \
+    }
+
+/* A row of the relative table that the text reads, for pairs whose distance, query minus key, is first ... last. */
+typedef struct deberta_attribution_distance {
+    size_t row;
+    ptrdiff_t first, last;
+    double c2p, p2c;
+} deberta_attribution_distance;
+
+typedef struct deberta_attribution {
+    size_t tokens;
+    const double *words, *positions, *token_types; /* [tokens] */
+    const deberta_attribution_distance *distances; /* [distance_count], by row */
+    size_t distance_count;
+    double value, baseline_value; /* the answer of the text, and of the baseline */
+    double sum;                   /* of all attributions */
+    double gap;                   /* |sum - (value - baseline_value)| / |value - baseline_value|; 0 where both are 0 */
+    size_t steps;                 /* points of the way in the end */
+} deberta_attribution;
+
+/* Computes the attributions of one text; free them with deberta_attribution_free. The model stays as it is.
+ * DEBERTA_E_UNSUPPORTED: a model in low precision or with talking heads, or without the head. DEBERTA_E_ARGUMENT: a
+ * token, logit or baseline that does not exist. DEBERTA_E_NOT_FINITE: an answer that is no number. */
+DEBERTA_STATIC_API deberta_status deberta_attribute(deberta_attribution **attribution, const deberta_model *model,
+                                                    const deberta_attribution_options *options, deberta_error *err);
+DEBERTA_STATIC_API void deberta_attribution_free(deberta_attribution **attribution);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "output/latex_text.h"
+
 void text_table_add(text_table *table, const char *format, ...)
 {
     va_list arguments;
@@ -115,19 +117,6 @@ static void print_csv(const text_table *table, FILE *out)
     }
 }
 
-void print_latex_cell(const char *cell, FILE *out)
-{
-    for (const char *c = cell; *c; c++) {
-        if (strchr("&%$#_{}", *c)) fputc('\\', out);
-        switch (*c) {
-        case '\\': fputs("\\textbackslash{}", out); break;
-        case '~': fputs("\\textasciitilde{}", out); break;
-        case '^': fputs("\\textasciicircum{}", out); break;
-        default: fputc(*c, out);
-        }
-    }
-}
-
 static void print_latex(const text_table *table, FILE *out)
 {
     fputs("% \\usepackage{booktabs}\n\\begin{tabular}{", out);
@@ -136,7 +125,7 @@ static void print_latex(const text_table *table, FILE *out)
     for (size_t row = 0; row < row_count(table); row++) {
         for (size_t column = 0; column < table->columns; column++) {
             if (column > 0) fputs(" & ", out);
-            print_latex_cell(cell_at(table, row, column), out);
+            latex_text_print(cell_at(table, row, column), out);
         }
         fputs(row == 0 ? " \\\\\n\\midrule\n" : " \\\\\n", out);
     }

@@ -22,7 +22,5 @@ void text_table_add(text_table *table, const char *format, ...) __attribute__((f
 /* Prints in every format but JSON. Numbers, and cells that look like one, are set to the right. */
 void text_table_print(const text_table *table, FILE *out, result_format format);
 void text_table_free(text_table *table);
-/* Prints one cell, for files too long to be a table: by RFC 4180, with quotes around a comma, a quote or a line end;
- * and for LaTeX. */
+/* Prints one cell, for files too long to be a table: by RFC 4180, with quotes around a comma, a quote or a line end. */
 void print_csv_cell(const char *cell, FILE *out);
-void print_latex_cell(const char *cell, FILE *out);

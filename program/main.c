@@ -7,8 +7,11 @@
 #include "core/io/quote.h"
 #include "program/cluster/cluster.h"
 #include "program/commands.h"
+#include "program/frame/help_lines.h"
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
+
+enum { SUMMARY_INDENT = 19 };
 
 static const command *const commands[] = {
     &command_info,
@@ -22,6 +25,7 @@ static const command *const commands[] = {
     &command_eval,
     &command_tag,
     &command_answer,
+    &command_attribute,
 #if HAVE_VIZ
     &command_attention,
 #endif
@@ -31,22 +35,33 @@ static const command *const commands[] = {
     &command_finetune,
     &command_pack,
     &command_merge,
+    &command_examples,
     &command_completion,
     NULL,
 };
 
 static void print_overview(FILE *out)
 {
-    fprintf(out,
-            "deberta %s: DeBERTa encoders on the CPU, and what happens inside them\n\n"
-            "usage: deberta <command> [MODEL] [options]\n\n"
-            "MODEL is a folder (config.json with model.safetensors or pytorch_model.bin), or synthetic:<shape>, for "
-            "example\n"
-            "synthetic:v3-base or synthetic:v3-small,layers=2,vocab=1000\n\ncommands:\n",
-            deberta_version());
-    for (size_t k = 0; commands[k]; k++) fprintf(out, "  %-16s %s\n", commands[k]->name, commands[k]->summary);
-    fprintf(out, "\nfor one command: deberta <command> --help\n"
-                 "a first look:    deberta info synthetic:v3-small\n");
+    help_lines lines = help_lines_to(out);
+    if (!lines.folds) lines.width = SIZE_MAX; /* each command on a line */
+    char title[128];
+    snprintf(title, sizeof title, "deberta %s: DeBERTa encoders on the CPU, and what happens inside them",
+             deberta_version());
+    help_paragraph(&lines, 0, title);
+    fputs("\nusage: deberta <command> [MODEL] [options]\n\n", out);
+    help_paragraph(&lines, 0,
+                   "MODEL is a folder (config.json with model.safetensors or pytorch_model.bin), or synthetic:<shape>, "
+                   "for example\nsynthetic:v3-base or synthetic:v3-small,layers=2,vocab=1000");
+    fputs("\ncommands:\n", out);
+    for (size_t k = 0; commands[k]; k++) {
+        char left[32];
+        snprintf(left, sizeof left, "  %s", commands[k]->name);
+        help_row(&lines, left, SUMMARY_INDENT, commands[k]->summary);
+    }
+    fputs("\nfor one command: deberta <command> --help\n"
+          "its examples:    deberta examples DIR (copies what they read)\n"
+          "a first look:    deberta info synthetic:v3-small\n",
+          out);
 }
 
 static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
@@ -116,6 +131,7 @@ static void note_threads(const common_options *options)
 
 static _Noreturn void run_command(const command *command, int argc, char **argv, ranks_end *end)
 {
+    say_when_memory_is_short(command);
     common_options *options = options_parse(command, commands, argc, argv);
     note_threads(options);
     if (shard_ranks_wanted(options)) stop_request_watch();

@@ -25,6 +25,7 @@ JOBS = {
     "times": "tables_of_times",
     "pairs": "pairs",
     "layers": "layers",
+    "growth": "growth",
 }
 INSIDE = {"worker": "worker"}  # what a job starts
 

@@ -99,7 +99,7 @@ def lines_of(text):
 def numbers_of(page):
     """Every number of a page is what its source says (tools/gates/guard.py)."""
     sources, tied, count = guard.Sources(ROOT), 0, 0
-    for found, known, wrong in guard.check_page(text_of(page), sources):
+    for found, known, wrong in guard.check_page(text_of(page), sources, page):
         count, tied = count + found, tied + known
         if wrong:
             yield Row(f"{page}:{wrong.line}: states {wrong.stated}", wrong.source, f"found {wrong.found}", "-", False)
@@ -207,18 +207,10 @@ def not_run(function):
 
 
 def cheap(only, out):
-    """Exit status of --cheap: 1 at the first number that its source does not give, or at the first command that prints something else."""
-    sources, total, tied = guard.Sources(ROOT), 0, 0
-    for page in [only] if only else guard.pages(ROOT):
-        here = [0, 0]
-        for count, known, wrong in guard.check_page(text_of(page), sources):
-            if wrong:
-                print(f"{page}:{wrong.line}: stated {wrong.stated}; found {wrong.found}; source {wrong.source}")
-                return 1
-            here = [here[0] + known, here[1] + count]
-        print(f"{here[0]:5} of {here[1]:5} numbers tied  {page}")
-        tied, total = tied + here[0], total + here[1]
-    print(f"{tied:5} of {total:5} numbers with a decimal point tied to a source: {100 * tied / max(total, 1):.1f} %; of them {sources.recorded} to a record only")
+    """Exit status of --cheap: 1 where a number is not what its source gives, or at the first command that prints something else."""
+    sources = guard.Sources(ROOT)
+    if guard.tell([only] if only else guard.pages(ROOT), sources, text_of)[2]:
+        return 1
     for name, (kind, command) in sources.commands.items():
         if kind == "cheap" and (name in sources.used or not only):
             for row in attempt(name, output, (name, kind, command, out)):

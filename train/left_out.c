@@ -63,6 +63,16 @@ deberta_status deberta_trainer_audit(deberta_trainer *trainer, const deberta_cha
     return left_out_refuse(err);
 }
 
+deberta_status deberta_attribute(deberta_attribution **attribution, const deberta_model *model,
+                                 const deberta_attribution_options *options, deberta_error *err)
+{
+    (void)model, (void)options;
+    *attribution = NULL;
+    return left_out_refuse(err);
+}
+
+void deberta_attribution_free(deberta_attribution **attribution) { (void)attribution; }
+
 deberta_status deberta_tokenizer_train(const deberta_tokenizer_training *training, double *bits_per_character,
                                        deberta_error *err)
 {

@@ -15,6 +15,7 @@ static const double widest_cell = 10, widest_annotated_cell = 15, smallest_panel
                     tallest_page = 2000;
 static const double tallest_panels = 209, tallest_without_bars = 218; /* bars and notes need some of a page's 240 */
 static const double pleasant_panels = 150;
+static const double roomy_cell = 1.9;        /* labels of small type are read well there */
 static const double tallest_beside_bar = 45; /* of the panels that have a colour bar beside them */
 
 /* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
@@ -33,8 +34,7 @@ double attention_number_width(const draw_list *list, const size_t *numbers, size
     return draw_measure(list, text, font);
 }
 
-/* Letters of neighbouring labels may touch: 0.92 of the type size keeps ascenders and descenders apart in practice. */
-static bool tokens_fit(double cell, double size) { return cell >= 0.92 * size * DRAW_MM_PER_PT; }
+static bool tokens_fit(double cell, double size) { return cell >= DRAW_LETTERS * size * DRAW_MM_PER_PT; }
 
 /* Whole pixels per cell where that costs less than 15 % of the width: even cells, no interference pattern in a PNG. */
 static double even_cell(double room, size_t count, double pixel)
@@ -133,7 +133,7 @@ static void measure_width(const draw_list *list, attention_plan *p, size_t acros
     const double bars = (double)p->bars_before[across] * p->right_bar;
     p->right = attention_margin + (attention_bar_room(p, across - 1) > 0 ? 0 : overhang) + p->side_bar;
     /* The first number reaches out too, unless it is a single 0. */
-    p->gap_across = 2.5 + (spec->key_numbers ? 2 : 1) * overhang;
+    p->gap_across = 2.2 + (spec->key_numbers ? 2 : 1) * overhang;
     double gaps = (double)(across - 1) * p->gap_across;
     p->room = (p->style.width_mm - p->right - p->left - gaps - bars) / (double)across;
     /* One or two tokens get larger cells: a panel is not smaller than its titles where there is room. */
@@ -243,7 +243,7 @@ static bool pleasant(const attention_plan *p)
 static double least_cell(const draw_list *list, const attention_plan *p, double size)
 {
     const attention_figure *spec = p->spec;
-    const double line = 0.92 * size * DRAW_MM_PER_PT;
+    const double line = DRAW_LETTERS * size * DRAW_MM_PER_PT;
     double least = p->key_tokens ? line : p->pixel;
     if (p->tokens) least = fmax(least, line * p->cell / p->cell_height); /* beside rows the height counts */
     if (spec->annotate || spec->annotate_if_room)
@@ -302,8 +302,8 @@ static bool arrange_with_positions(const draw_list *list, attention_plan *p)
 }
 
 /* Arranges as many panels side by side as leave room for the tokens. Smaller type is used only if no arrangement fits
- * on a page without, or if it keeps the panels of each of several heads on one line. Positions come next; if even they
- * are too much, the most compact arrangement. */
+ * on a page without, or if it keeps the panels of each of several heads on one line, or all of them in roomy cells.
+ * Positions come next; if even they are too much, the most compact arrangement. */
 static void arrange(const draw_list *list, attention_plan *p)
 {
     const size_t most = p->spec->grid_columns;
@@ -313,7 +313,7 @@ static void arrange(const draw_list *list, attention_plan *p)
         attention_plan_measure(list, p, p->spec->columns < most ? p->spec->columns : most);
         return;
     }
-    if (p->spec->grid_rows > 1 && arrange_with_tokens(list, p, most)) return;
+    if (arrange_with_tokens(list, p, most) && (p->spec->grid_rows > 1 || p->cell >= roomy_cell)) return;
     p->shrinks = false;
     if (arrange_with_tokens(list, p, 1)) return;
     p->shrinks = true;

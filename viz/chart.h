@@ -68,12 +68,20 @@ typedef struct chart_panel {
     size_t edge_count;
 } chart_panel;
 
+/* A small table under the panels, or in a place that they leave. The first row has the titles, the first column names;
+ * the other columns are numbers. */
+typedef struct chart_table {
+    const char *const *cells; /* [rows * columns], NULL: empty */
+    size_t rows, columns;
+} chart_table;
+
 typedef struct chart_figure {
     figure_style style;
     const chart_panel *panels;
     size_t panel_count;
-    size_t columns;      /* 0: all side by side, at most as many as leave 50 mm each */
-    double panel_height; /* mm of the plot area; 0: 0.62 of its width, between 25 and 90 */
+    const chart_table *table; /* or NULL */
+    size_t columns;           /* 0: all side by side, at most as many as leave 50 mm each */
+    double panel_height;      /* mm of the plot area; 0: 0.62 of its width, between 25 and 90 */
     bool panel_letters;
 } chart_figure;
 

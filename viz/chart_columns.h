@@ -22,10 +22,11 @@ typedef struct chart_column_panel chart_column_panel;
 typedef struct chart_columns {
     chart_column_panel *panels;
     size_t panel_count, panel_capacity;
-    scope memory;        /* of all of it */
-    size_t across;       /* of the figure: panels side by side; 0: as many as fit */
-    double panel_height; /* mm; 0: from the width */
-    bool no_letters;     /* before the titles of several panels */
+    scope memory;             /* of all of it */
+    size_t across;            /* of the figure: panels side by side; 0: as many as fit */
+    double panel_height;      /* mm; 0: from the width */
+    bool no_letters;          /* before the titles of several panels */
+    const chart_table *table; /* under the panels, or NULL */
 } chart_columns;
 
 void chart_columns_free(chart_columns *c);

@@ -254,6 +254,51 @@ static void draw_panel(draw_list *list, const chart_figure *spec, const figure_s
     draw_ungroup(list);
 }
 
+/* ----------------------------------------------------------------------------------------------------------- table */
+
+static const double between_cells = 4; /* mm */
+
+static double column_width(const draw_list *list, const chart_table *table, size_t column, const figure_style *style)
+{
+    const draw_font font = figure_font(style), bold = figure_bold_font(style);
+    double widest = 0;
+    for (size_t row = 0; row < table->rows; row++) {
+        const char *cell = table->cells[row * table->columns + column];
+        if (cell) widest = fmax(widest, draw_measure(list, cell, row == 0 ? &bold : &font));
+    }
+    return widest;
+}
+
+static double table_width(const draw_list *list, const chart_table *table, const figure_style *style)
+{
+    double width = (double)(table->columns - 1) * between_cells;
+    for (size_t column = 0; column < table->columns; column++) width += column_width(list, table, column, style);
+    return width;
+}
+
+/* Draws it with its upper left corner at (x, y), a rule under its titles. Returns the y beneath. */
+static double draw_table(draw_list *list, const chart_table *table, const figure_style *style, double x, double y)
+{
+    const draw_font font = figure_font(style), bold = figure_bold_font(style);
+    const double leading = 1.4 * draw_type_height(&font), head = y + 1.15 * draw_type_height(&bold) + 0.6;
+    const draw_pen rule = {{40, 40, 40, 255}, 0.4, DRAW_SOLID};
+    double right = x;
+    draw_group(list, "table");
+    for (size_t column = 0; column < table->columns; column++) {
+        const double width = column_width(list, table, column, style);
+        right += width + (column ? between_cells : 0);
+        for (size_t row = 0; row < table->rows; row++) {
+            const char *cell = table->cells[row * table->columns + column];
+            const double top = row == 0 ? y : head + 0.8 + (double)(row - 1) * leading;
+            const draw_place place = {column ? right : x, top, column ? DRAW_END : DRAW_START, DRAW_CAP, 0};
+            if (cell) draw_text(list, cell, place, row == 0 ? &bold : &font);
+        }
+    }
+    draw_line(list, x, head, right, head, &rule);
+    draw_ungroup(list);
+    return head + 0.8 + (double)(table->rows - 1) * leading;
+}
+
 deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *notes, deberta_error *err)
 {
     const chart_figure *spec = chart;
@@ -287,7 +332,14 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
         draw_rect area = {margin + (double)(k % columns) * each + around.left, top, width, height};
         draw_panel(list, spec, &style, k, area, shared, notes);
     }
-    double bottom = draw_chart_notes(list, spec, &style, notes, top + height + around.below);
+    double bottom = top + height + around.below;
+    if (spec->table) {
+        const size_t used = spec->panel_count % columns; /* of the last line */
+        const bool beside = used && table_width(list, spec->table, &style) <= (double)(columns - used) * each - 4;
+        const double x = margin + (beside ? (double)used * each + 4 : 0), y = beside ? top : bottom + 3;
+        bottom = fmax(bottom, draw_table(list, spec->table, &style, x, y));
+    }
+    bottom = draw_chart_notes(list, spec, &style, notes, bottom);
     draw_set_page(list, style.width_mm, bottom + margin);
     return DEBERTA_OK;
 }

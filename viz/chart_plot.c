@@ -49,7 +49,7 @@ static void draw_category_names(draw_list *list, const chart_plot *p)
     bool upright = names_upright(list, axis, p->area.width, &p->small);
     double each = p->area.width / (double)axis->category_count, bottom = p->area.y + p->area.height;
     /* No room for all, even turned: every second, every third ... */
-    size_t stride = upright ? (size_t)fmax(1, ceil(0.92 * draw_type_height(&p->small) / each - 1e-9)) : 1;
+    size_t stride = upright ? (size_t)fmax(1, ceil(DRAW_LETTERS * draw_type_height(&p->small) / each - 1e-9)) : 1;
     for (size_t i = 0; i < axis->category_count; i += stride) {
         draw_font font = p->small;
         if (axis->categories[i].special) font.colour = special_grey;

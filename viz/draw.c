@@ -70,6 +70,21 @@ void draw_set_page(draw_list *list, double width, double height)
 double draw_page_width(const draw_list *list) { return list->width; }
 double draw_page_height(const draw_list *list) { return list->height; }
 
+/* Points are those of paths; of the other kinds one of rect and place is used, and moving both harms none. */
+static void move_right(item *it, double by)
+{
+    draw_point *points = it->kind == ITEM_PATH ? it->data : NULL;
+    for (size_t k = 0; points && k < it->count; k++) points[k].x += by;
+    it->rect.x += by;
+    it->place.x += by;
+}
+
+void draw_widen_page(draw_list *list, double width)
+{
+    for (size_t i = 0; i < list->count; i++) move_right(&list->items[i], (width - list->width) / 2);
+    list->width = width;
+}
+
 void draw_set_origin(draw_list *list, double x, double y)
 {
     list->origin_x = x;

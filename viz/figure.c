@@ -269,7 +269,9 @@ static deberta_status lay_out(figure_layout layout, const void *what, const figu
 {
     draw_cairo_ruler_create(ruler, filled->font);
     draw_list_create(list, *ruler);
-    return layout(*list, what, notes, err);
+    DEBERTA_TRY(layout(*list, what, notes, err));
+    if (filled->exact_width && draw_page_width(*list) < filled->width_mm) draw_widen_page(*list, filled->width_mm);
+    return DEBERTA_OK;
 }
 
 deberta_status figure_check(figure_layout layout, const void *what, const figure_style *style, figure_notes *notes,

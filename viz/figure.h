@@ -12,6 +12,7 @@
 /* Members set to 0 or NULL mean the default. */
 typedef struct figure_style {
     double width_mm;  /* 174, a page; a column is 85. Figures that need less are narrower (figure_page_width) */
+    bool exact_width; /* and these get white margins, so that the page is as wide as asked for */
     double dpi;       /* 300: resolution of a PNG; it moves nothing */
     double font_size; /* 7 pt; nothing is ever set smaller than 5, and than 6 only where that was chosen or where
                          tokens would not fit otherwise */

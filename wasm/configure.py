@@ -24,6 +24,7 @@ PARTS = [f"-DHAVE_{name}=0" for name in ("AVX2", "AVX512", "AVXVNNI", "AVX512VNN
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-gnu-statement-expression"]
 # Kernels are compiled for speed, all else for size, but for the loops that a model is opened with: those that widen weights, check tries.
 FAST = {"tensor.c", "normalizer.c"}
+ONCE = {"io", "load"}  # rooms that are at work while a model is opened
 FLAGS = ["-std=gnu17", "-Os", "-DNDEBUG", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
          "-D_GNU_SOURCE", "-DDEBERTA_UNSTABLE", "-DBUILDING_DEBERTA=1", "-DTHREADS_OPENMP=0", "-DO_PATH=O_RDONLY", "-D_WASI_EMULATED_PROCESS_CLOCKS",
          "-D_WASI_EMULATED_SIGNAL", "-D_WASI_EMULATED_MMAN", "-mbulk-memory", "-mnontrapping-fptoint", "-msign-ext", "-mmutable-globals"]
@@ -31,7 +32,7 @@ JANSSON = "dump error hashtable hashtable_seed load memory pack_unpack strbuffer
 PCRE2 = ("auto_possess compile config context convert dfa_match error extuni find_bracket maketables match match_data newline ord2utf "
          "pattern_info script_run serialize string_utils study substitute substring tables ucd valid_utf xclass jit_compile").split()
 # jansson exports a name that the library has, too; a static link would take either.
-JANSSON_FLAGS = ["-DHAVE_CONFIG_H", "-Dutf8_encode=jansson_utf8_encode", "-Dutf8_check_first=jansson_utf8_check_first", "-w"]
+JANSSON_FLAGS = ["-Oz", "-DHAVE_CONFIG_H", "-Dutf8_encode=jansson_utf8_encode", "-Dutf8_check_first=jansson_utf8_check_first", "-w"]
 PCRE2_FLAGS = ["-Oz", "-DPCRE2_CODE_UNIT_WIDTH=8", "-DHAVE_CONFIG_H", "-DSUPPORT_UNICODE", "-DSUPPORT_PCRE2_8", "-DPCRE2_STATIC", "-w"]
 EXPLORER = ["program/report/explorer_head.c", "program/report/explorer_cells.c", "analysis/attention_habits.c", "analysis/attention_statistics.c",
             "analysis/attention_terms.c", "output/scope.c"]
@@ -101,7 +102,7 @@ class Build:
         sources = [path.relative_to(ROOT) for path in sorted((ROOT / "core").rglob("*.c")) if path.name not in REPLACED]
         objects = []
         for path in sources:
-            speed = ["-O3", *["-msimd128"] * simd] if path.name in FAST else []
+            speed = ["-O3", *["-msimd128"] * simd] if path.name in FAST else ["-Oz"] if path.parts[1] in ONCE else []
             objects.append(self.compile(path, [*ours, *speed], "-simd" if simd and path.name in {"cpu.c", "dispatch.c", *FAST} else ""))
         objects += [self.compile(f"wasm/platform/{name}.c", ours) for name in ("one_thread", "no_zip", "read_only", "fmaf")]
         kernels = [*ours, "-O3", *(["-DKERNELS_WITHOUT_TRAINING"] if not training else [])]
@@ -127,8 +128,8 @@ class Build:
         self.link(f"tests/{name}-{tier}.wasm", core + own + self.libraries(), [])
 
     def module(self, tier):
-        ours = [*PARTS, *WARNINGS, f"-DWASM_TIER=\\\"{tier}\\\""]
-        own = [self.compile(path, ours, f"-{tier}") for path in ("wasm/module.c", "wasm/module_text.c", "wasm/platform/memory_files.c", "wasm/platform/midpoints.c")]
+        ours = [*PARTS, *WARNINGS, "-Oz", f"-DWASM_TIER=\\\"{tier}\\\""]
+        own = [self.compile(path, ours, f"-{tier}") for path in ("wasm/module.c", "wasm/module_text.c", "program/report/explorer_answer.c", "wasm/platform/memory_files.c", "wasm/platform/midpoints.c")]
         own += [self.compile(path, [*PARTS, *WARNINGS, "-O2"]) for path in EXPLORER]
         self.link(f"deberta-{tier}.wasm", self.core(tier) + own + self.libraries(), ["-mexec-model=reactor", *FILE_CALLS])
 

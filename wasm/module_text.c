@@ -1,13 +1,13 @@
-/* Runs one text through the open model: tokens, hidden states, the page's numbers of every head, candidates for [MASK].
+/* Runs one text through the open model: tokens, hidden states, the page's numbers of every head, what the model
+ * answers.
  *
  * SPDX-License-Identifier: MIT */
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/numbers.h"
 #include "core/base/status.h"
+#include "program/report/explorer_answer.h"
 #include "program/report/explorer_cells.h"
 #include "wasm/module.h"
 
@@ -22,6 +22,8 @@ int EXPORT(tokens_describe)(void);
 int EXPORT(encode)(const char *ablations);
 int EXPORT(explore)(const char *ablations);
 int EXPORT(candidates)(size_t top, int decoder);
+int EXPORT(answers_describe)(void);
+int EXPORT(answers_by_layer)(const char *ablations);
 const uint8_t *EXPORT(cells)(void);
 size_t EXPORT(cells_bytes)(void);
 
@@ -204,56 +206,48 @@ int explore(const char *ablations)
     return status;
 }
 
-/* ------------------------------------------------------------------------------------------------------ candidates */
+/* --------------------------------------------------------------------------------------------------------- answers */
 
-static json_t *rank_candidates(const float *logits, double *probabilities, size_t *ranked, size_t width, size_t top)
+static answered_text text_at_hand(void)
 {
-    json_t *list = json_array();
-    deberta_softmax(probabilities, logits, width);
-    const size_t found = deberta_rank(ranked, top, probabilities, width);
-    for (size_t k = 0; k < found; k++) {
-        const char *name = deberta_tokenizer_token(module.tokenizer, (int32_t)ranked[k], NULL);
-        json_t *token = json_string(name ? name : "");
-        json_array_append_new(list, json_pack("{s:o, s:I, s:f}", "token", token ? token : json_string("\uFFFD"), "id",
-                                              (json_int_t)ranked[k], "probability", probabilities[ranked[k]]));
-    }
-    return list;
-}
-
-static deberta_status mask_logits(deberta_task task, size_t place, float *logits, size_t width)
-{
-    DEBERTA_TRY(deberta_task_logits(module.session, task, &place, 1, logits, width, &module.error));
-    for (size_t k = 0; k < width; k++)
-        if (!isfinite(logits[k]))
-            DEBERTA_FAIL(&module.error, DEBERTA_E_FORMAT, "the head '%s' gives %f: weights of the model are damaged",
-                         deberta_task_name(task), (double)logits[k]);
-    return DEBERTA_OK;
+    return (answered_text){.session = module.session,
+                           .model = module.model,
+                           .tokenizer = module.tokenizer,
+                           .ids = module.tokens ? module.tokens->ids : NULL,
+                           .token_types = module.tokens ? module.tokens->token_types : NULL,
+                           .tokens = module.tokens ? module.tokens->count : 0};
 }
 
 /* Predicts every [MASK] of the text that was encoded last: its place and the `top` tokens. decoder: by the Enhanced
  * Mask Decoder, as `fill-mask` does. */
 int candidates(size_t top, int decoder)
 {
+    const answered_text text = text_at_hand();
     const deberta_task task = decoder ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;
-    const size_t width = deberta_task_width(module.model, task), n = module.tokens ? module.tokens->count : 0;
-    if (!width) DEBERTA_FAIL(&module.error, DEBERTA_E_UNSUPPORTED, "this model has no head for [MASK]");
-    float *logits = calloc(width, sizeof *logits);
-    double *probabilities = calloc(width, sizeof *probabilities);
-    size_t *ranked = calloc(minimum(top, width) + 1, sizeof *ranked);
-    json_t *list = json_array();
-    deberta_status status = logits && probabilities && ranked && list
-                                ? DEBERTA_OK
-                                : status_fail(&module.error, DEBERTA_E_MEMORY, "out of memory for candidates");
-    for (size_t t = 0; status == DEBERTA_OK && t < n; t++) {
-        if (module.tokens->ids[t] != deberta_tokenizer_special_id(module.tokenizer, DEBERTA_SPECIAL_MASK)) continue;
-        status = mask_logits(task, t, logits, width);
-        if (status == DEBERTA_OK)
-            json_array_append_new(
-                list, json_pack("{s:I, s:o}", "place", (json_int_t)t, "tokens",
-                                rank_candidates(logits, probabilities, ranked, width, minimum(top, width))));
-    }
-    free(logits), free(probabilities), free(ranked);
-    if (status == DEBERTA_OK) return module_answer(list);
-    json_decref(list);
-    return status;
+    json_t *list;
+    if (!deberta_task_width(module.model, task))
+        DEBERTA_FAIL(&module.error, DEBERTA_E_UNSUPPORTED, "this model has no head for [MASK]");
+    DEBERTA_TRY(explorer_answer_masks(&text, task, top, &list, &module.error));
+    return module_answer(list);
+}
+
+/* All that the heads say of that text (explorer_answer.h). */
+int answers_describe(void)
+{
+    const answered_text text = text_at_hand();
+    json_t *answer;
+    DEBERTA_TRY(explorer_answer(&text, false, &answer, &module.error));
+    return module_answer(answer);
+}
+
+/* The same by layer. The hidden states in the module are then no longer those of the text. */
+int answers_by_layer(const char *ablations)
+{
+    json_t *answers;
+    if (!module.tokens || !module.tokens->count)
+        DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "there are no tokens yet");
+    DEBERTA_TRY(module_session(ablations));
+    const answered_text text = text_at_hand();
+    DEBERTA_TRY(explorer_answers_by_layer(&text, &answers, &module.error));
+    return module_answer(answers);
 }

@@ -71,6 +71,13 @@ static void emd_attention(deberta_session *s, const size_t *positions, size_t co
     }
 }
 
+/* Returns the factor of a token's row of the position table: 1, unless an attribution follows a path there. */
+static float position_factor(const deberta_session *s, size_t token)
+{
+    const position_change *change = s->internal.record ? s->internal.record->positions : NULL;
+    return change && change->absolute ? change->absolute[session_sequence_of(s, token)] : 1;
+}
+
 void decoder_run(deberta_session *s, const size_t *positions, size_t count)
 {
     enum { PASSES = 2 };
@@ -81,7 +88,8 @@ void decoder_run(deberta_session *s, const size_t *positions, size_t count)
         const float *position = model->position_table + (size_t)s->position_ids[positions[i]] * table_stride;
         const float *input = s->decoder_input + positions[i] * s->hidden_stride;
         float *row = s->decoder_rows + i * s->hidden_stride;
-        for (size_t e = 0; e < hidden; e++) row[e] = input[e] + position[e];
+        const float factor = position_factor(s, positions[i]);
+        for (size_t e = 0; e < hidden; e++) row[e] = input[e] + factor * position[e];
     }
     for (size_t pass = 0; pass < PASSES; pass++) {
         if (s->internal.record) session_record(s, &s->internal.record->decoder[pass], s->decoder_rows, count);

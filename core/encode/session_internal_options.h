@@ -39,6 +39,19 @@ static inline float *record_exponentials(const layer_record *record, size_t row,
     return record->exponentials && n <= stride && n <= KEY_CHUNK ? record->exponentials + row * stride : NULL;
 }
 
+/* Replaces what each sequence of a batch reads of positions: an attribution follows a path there (train/attribution/).
+ * The caller owns the memory. */
+typedef struct position_change {
+    void *context;
+    /* Fills keys and queries for this layer; called before the layer is run, forward or back. */
+    void (*begin_layer)(void *context, size_t layer);
+    /* Take the place of a layer's position_keys and position_queries; a sequence's lie `stride` floats after those of
+     * the sequence before it. NULL: the model's. */
+    float *keys, *queries;
+    size_t keys_stride, queries_stride;
+    const float *absolute; /* [sequences]: factors of the rows of positions that the Enhanced Mask Decoder adds */
+} position_change;
+
 /* The record of a whole encode. */
 typedef struct forward_record {
     layer_record *layers;   /* [L] */
@@ -52,7 +65,8 @@ typedef struct forward_record {
      * Several threads call it. */
     void (*edit_embedded)(void *context, float *rows, size_t first, size_t count);
     void *edit_context;
-    const dropout_plan *dropout; /* NULL: none. The relative table is dropped where its projections are folded */
+    const dropout_plan *dropout;      /* NULL: none. The relative table is dropped where its projections are folded */
+    const position_change *positions; /* NULL: those of the model */
 } forward_record;
 
 /* Measures the time of an encode: seconds per stage, kept separately by every thread.

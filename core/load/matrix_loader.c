@@ -178,8 +178,10 @@ static void measure_panels(void *context, size_t task, size_t worker)
         const float *rows = panel_rows(reading, panel, worker, &ld);
         if (!rows) return;
         for (size_t lane = 0; lane < PANEL; lane++)
-            for (size_t k = 0; k < reading->plan->depth; k++)
-                largest[k] = fmaxf(largest[k], fabsf(rows[lane * ld + k]));
+            for (size_t k = 0; k < reading->plan->depth; k++) {
+                const float size = fabsf(rows[lane * ld + k]);
+                largest[k] = largest[k] < size ? size : largest[k]; /* as fmaxf, but in vectors */
+            }
     }
 }
 
@@ -191,9 +193,8 @@ static void quantize_panels(void *context, size_t task, size_t worker)
         const float *rows = panel_rows(reading, panel, worker, &ld);
         if (!rows) return;
         quantized_matrix_store(reading->matrix, panel, rows, ld);
-        for (size_t lane = 0; lane < PANEL; lane++)
-            spread_of_output(&loader->outputs, panel * PANEL + lane, rows + lane * ld,
-                             reading->matrix->bias[panel * PANEL + lane], &loader->inputs, reading->plan->depth);
+        spread_of_outputs(&loader->outputs, panel * PANEL, PANEL, rows, ld, reading->matrix->bias + panel * PANEL,
+                          &loader->inputs, reading->plan->depth);
     }
 }
 

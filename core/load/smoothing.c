@@ -46,17 +46,38 @@ void spread_of_sum_norm(const channel_spread *hidden, const channel_spread *adde
     }
 }
 
-void spread_of_output(const channel_spread *output, size_t channel, const float *w, float bias,
-                      const channel_spread *inputs, size_t channels)
+/* Outputs that are summed at once: each waits for its own sums only. */
+enum { OUTPUTS_AT_ONCE = 4 };
+
+static void spread_of_some(const channel_spread *output, size_t first, size_t count, const float *const *w,
+                           const float *bias, const channel_spread *inputs, size_t channels)
 {
-    double mean = bias, variance = 0;
+    double mean[OUTPUTS_AT_ONCE] = {0}, variance[OUTPUTS_AT_ONCE] = {0};
+    for (size_t i = 0; i < count; i++) mean[i] = (double)bias[i];
     for (size_t j = 0; j < channels; j++) {
-        double d = (double)w[j] * (double)inputs->deviation[j];
-        mean += (double)w[j] * (double)inputs->mean[j];
-        variance += d * d;
+        const double middle = (double)inputs->mean[j], deviation = (double)inputs->deviation[j];
+        for (size_t i = 0; i < OUTPUTS_AT_ONCE; i++) {
+            const double weight = (double)w[i][j], d = weight * deviation;
+            mean[i] += weight * middle;
+            variance[i] += d * d;
+        }
     }
-    output->mean[channel] = (float)mean;
-    output->deviation[channel] = (float)sqrt(variance);
+    for (size_t i = 0; i < count; i++) {
+        output->mean[first + i] = (float)mean[i];
+        output->deviation[first + i] = (float)sqrt(variance[i]);
+    }
+}
+
+void spread_of_outputs(const channel_spread *output, size_t first, size_t count, const float *w, size_t ldw,
+                       const float *bias, const channel_spread *inputs, size_t channels)
+{
+    for (size_t done = 0; done < count; done += OUTPUTS_AT_ONCE) {
+        const size_t here = count - done < OUTPUTS_AT_ONCE ? count - done : OUTPUTS_AT_ONCE;
+        const float *rows[OUTPUTS_AT_ONCE];
+        /* In the place of missing outputs the first is summed again, for nobody. */
+        for (size_t i = 0; i < OUTPUTS_AT_ONCE; i++) rows[i] = w + (done + (i < here ? i : 0)) * ldw;
+        spread_of_some(output, first + done, here, rows, bias + done, inputs, channels);
+    }
 }
 
 /* Gauss and Hermite's points of a normal variable and their weights: exact for polynomials of degree 9. */

@@ -36,10 +36,10 @@ void spread_of_norm(const channel_spread *spread, const float *gamma, const floa
 /* Computes the spread after a LayerNorm of a sum: hidden states and a sublayer's output. */
 void spread_of_sum_norm(const channel_spread *hidden, const channel_spread *added, const float *gamma,
                         const float *beta, double epsilon, size_t channels);
-/* Computes the spread of one output, from its weights w [inputs], its bias and the spread of the inputs. Sums are
- * float64, in order. */
-void spread_of_output(const channel_spread *output, size_t channel, const float *w, float bias,
-                      const channel_spread *inputs, size_t channels);
+/* Computes the spread of `count` outputs, from their weights w [count][ldw], their bias and the spread of the inputs.
+ * Sums are float64, in order. */
+void spread_of_outputs(const channel_spread *output, size_t first, size_t count, const float *w, size_t ldw,
+                       const float *bias, const channel_spread *inputs, size_t channels);
 /* Computes the spread of f(x), by a quadrature of five points. */
 void spread_activate(const channel_spread *spread, const kernels *table, activation function, size_t channels);
 

@@ -1,8 +1,6 @@
 /* Packs weights into panels of 16 outputs, in the kernels' reading order. SPDX-License-Identifier: MIT */
 #include "core/model/pack.h"
 
-enum { MAX_BLOCK_DEPTH = 768 };
-
 size_t row_stride(size_t columns)
 {
     size_t stride = round_up(columns, PANEL);
@@ -11,7 +9,7 @@ size_t row_stride(size_t columns)
 
 size_t packed_block_depth(size_t depth)
 {
-    size_t blocks = ceiling_divide(depth, MAX_BLOCK_DEPTH);
+    size_t blocks = ceiling_divide(depth, PACKED_MAX_BLOCK);
     return blocks <= 1 ? depth : round_up(ceiling_divide(depth, blocks), 8);
 }
 

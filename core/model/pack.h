@@ -34,7 +34,9 @@ typedef struct packed_matrix {
  * with the 16). */
 size_t row_stride(size_t columns);
 
-/* Returns the inputs per block: as few blocks of at most 768 as possible, equal up to a multiple of 8. */
+enum { PACKED_MAX_BLOCK = 768 };
+
+/* Returns the inputs per block: as few blocks of at most PACKED_MAX_BLOCK as possible, equal up to a multiple of 8. */
 size_t packed_block_depth(size_t depth);
 /* Sets the sizes and takes panels and bias from the arena. */
 void packed_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, size_t depth);

@@ -2,6 +2,7 @@
 #include "core/model/quantized.h"
 
 #include <math.h>
+#include <string.h>
 
 void quantized_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, size_t depth, size_t digits)
 {
@@ -24,40 +25,107 @@ void quantized_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs
     matrix->bias = arena_take(memory, matrix->panel_count * PANEL, sizeof *matrix->bias);
 }
 
-/* The largest |w| of one output's block, and a NaN if one of them is not finite. */
-static float largest_weight(const float *w, const float *factors, size_t depth, float *poison)
+/* Loops over the weights of one output's block are written so that compilers make vectors of them. */
+typedef struct output_block {
+    float w[PACKED_MAX_BLOCK]; /* W / factor */
+    int8_t high[PACKED_MAX_BLOCK], low[PACKED_MAX_BLOCK];
+} output_block;
+
+static inline int32_t size_bits(float x)
 {
-    float largest = 0;
-    *poison = 0;
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & INT32_MAX;
+}
+
+/* Divides by the factors. Returns the largest |w|, and a NaN in *poison if one of them is not finite: these become 0.
+ */
+static float divide_weights(output_block *block, const float *restrict w, const float *restrict factors, size_t depth,
+                            float *poison)
+{
+    float *restrict to = block->w, largest = 0;
+    int32_t most =
+        0; /* of bits, which order as the numbers do: a maximum of floats depends on its order if there are NaNs */
     for (size_t k = 0; k < depth; k++) {
-        float v = w[k] / factors[k];
-        *poison += v * 0.0f;
-        largest = fmaxf(largest, fabsf(v));
+        to[k] = w[k] / factors[k];
+        const int32_t bits = size_bits(to[k]);
+        most = most < bits ? bits : most;
+    }
+    *poison = 0;
+    memcpy(&largest, &most, sizeof largest);
+    if (largest < INFINITY) return largest;
+    largest = 0;
+    for (size_t k = 0; k < depth; k++) {
+        *poison += to[k] * 0.0f;
+        largest = fmaxf(largest, fabsf(to[k]));
+        if (!isfinite(to[k])) to[k] = 0;
     }
     return largest;
+}
+
+/* The nearest integer, ties to even. The largest may be rounded to a little more than 16256. */
+static inline int32_t weight_integer(float v)
+{
+    const float magic = 0x1.8p23f; /* leaves no fraction */
+    return (int32_t)((v + magic) - magic);
+}
+
+static void make_digits(output_block *block, float inverse, size_t depth, int32_t *sums)
+{
+    const float *restrict w = block->w;
+    int8_t *restrict high = block->high;
+    int32_t sum = 0;
+    for (size_t k = 0; k < depth; k++) {
+        const int32_t q = weight_integer(w[k] * inverse);
+        high[k] = (int8_t)q;
+        sum += q;
+    }
+    sums[0] += sum;
+}
+
+static void make_two_digits(output_block *block, float inverse, size_t depth, int32_t *sums)
+{
+    const float *restrict w = block->w;
+    int8_t *restrict high = block->high, *restrict low = block->low;
+    int32_t sum = 0, both = 0;
+    for (size_t k = 0; k < depth; k++) {
+        const int32_t q = weight_integer(w[k] * inverse);
+        const int32_t first = (q + 64 + 128 * 128) / 128 - 128; /* rounded down */
+        high[k] = (int8_t)first;
+        low[k] = (int8_t)(q - 128 * first);
+        sum += first;
+        both += q - 127 * first;
+    }
+    sums[0] += sum;
+    sums[PANEL] += both;
+}
+
+/* Quads lie 16 outputs apart. */
+static void store_quads(int8_t *to, const int8_t *digits, size_t depth)
+{
+    for (size_t k = 0; k < depth; k += 4) memcpy(to + k * PANEL, digits + k, minimum(4, depth - k));
 }
 
 /* One output of one block; lane: its place in the panel. */
 static void store_output(const packed_matrix *m, size_t start, size_t panel, size_t lane, const float *w)
 {
-    size_t depth = minimum(m->block_depth, m->depth - start), padded = quantized_block_depth(m, start);
-    size_t block = start / m->block_depth, at = (block * m->panel_count + panel) * PANEL;
+    const size_t depth = minimum(m->block_depth, m->depth - start), padded = quantized_block_depth(m, start);
+    const size_t block = start / m->block_depth, at = (block * m->panel_count + panel) * PANEL;
     int8_t *to = m->integers + (quantized_matrix_panel(m, start, panel) - m->integers) + lane * 4;
     int32_t *sums = m->sums + at * m->digits + lane;
-    float poison, largest = largest_weight(w, m->factors + start, depth, &poison);
-    float inverse = largest >= 0x1p-100f && largest < INFINITY ? (m->digits == 1 ? 127.0f : 16256.0f) / largest : 0.0f;
-    m->scales[at + lane] = (inverse > 0 ? largest / 127.0f : 0.0f) + poison;
-    for (size_t k = 0; k < depth; k++) {
-        size_t place = k / 4 * (4 * PANEL) + k % 4;
-        float v = w[k] / m->factors[start + k] * inverse;
-        int32_t q = fabsf(v) < 0x1p15f ? (int32_t)rintf(v) : 0; /* the largest may be rounded to more than 16256 */
-        int32_t high = m->digits == 1 ? q : (q + 64 + 128 * 128) / 128 - 128; /* rounded down */
-        to[place] = (int8_t)high;
-        sums[0] += high;
-        if (m->digits == 1) continue;
-        to[padded * PANEL + place] = (int8_t)(q - 128 * high);
-        sums[PANEL] += high + q - 128 * high;
+    output_block weights;
+    float poison;
+    const float largest = divide_weights(&weights, w, m->factors + start, depth, &poison);
+    const bool usable = largest >= 0x1p-100f && largest < INFINITY;
+    const float inverse = usable ? (m->digits == 1 ? 127.0f : 16256.0f) / largest : 0.0f;
+    m->scales[at + lane] = (usable ? largest / 127.0f : 0.0f) + poison;
+    if (m->digits == 1) {
+        make_digits(&weights, inverse, depth, sums);
+    } else {
+        make_two_digits(&weights, inverse, depth, sums);
+        store_quads(to + padded * PANEL, weights.low, depth);
     }
+    store_quads(to, weights.high, depth);
 }
 
 void quantized_matrix_store(const packed_matrix *matrix, size_t panel, const float *rows, size_t ld_rows)

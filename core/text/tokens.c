@@ -1,9 +1,12 @@
-/* Implements deberta_tokenize: a token_list behind the public view of it. SPDX-License-Identifier: MIT */
+/* Implements deberta_tokenize, a token_list behind the public view of it, and locates its tokens in a text.
+ * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "core/text/tokenizer.h"
 #include "core/text/tokenizer_inside.h"
+#include "include/deberta_unstable.h"
 
 /* The view comes first: callers hold a pointer to it. */
 typedef struct tokens_with_list {
@@ -95,4 +98,17 @@ void deberta_tokens_free(deberta_tokens **result)
     token_list_free(&tokens->list);
     free(tokens);
     *result = NULL;
+}
+
+deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text)
+{
+    deberta_place place = {tokens->byte_spans[token], tokens->character_spans[token]};
+    while (place.bytes.begin < place.bytes.end) {
+        uint32_t character;
+        const size_t length = utf8_decode(text + place.bytes.begin, place.bytes.end - place.bytes.begin, &character);
+        if (!utf8_is_space(character)) break;
+        place.bytes.begin += length;
+        place.characters.begin++;
+    }
+    return place;
 }

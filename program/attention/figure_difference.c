@@ -348,7 +348,7 @@ static const option_group groups[] = FIGURE_GROUPS(part, look);
 const figure_kind figure_difference = {
     FIGURE_COMMAND(
         "difference", "one text minus another of equal length, one model minus another, or before minus after --ablate",
-        FIGURE_TEXT " --minus models/demo-bert -o difference.pdf", groups, FIRST_HEAD, .components = SHOW_ALL),
+        FIGURE_TEXT " --text 'an old store opened' -o difference.pdf", groups, FIRST_HEAD, .components = SHOW_ALL),
     .all_rows = true,
     .draw = figure_difference_draw,
 };

@@ -241,17 +241,22 @@ static bool wants_words(const figure_sheet *sheet, const attention_figure *figur
            words.page_height <= FIGURE_HIGHEST_MM && (!tokens || words.page_height < pieces.page_height);
 }
 
-/* Whether the tokens have room, and the figure on a page, with so many panels side by side (0: as it chooses) in this
- * type. */
+/* Whether the tokens have room, and the figure on a page. */
+static bool shows(const attention_figure *figure)
+{
+    figure_notes notes = {0};
+    deberta_error error;
+    return figure_check(attention_layout, figure, &figure->style, &notes, &error) == DEBERTA_OK && !notes.positions &&
+           notes.page_height <= FIGURE_HIGHEST_MM;
+}
+
+/* The same with so many panels side by side (0: as it chooses) in this type. */
 static bool shows_tokens(const attention_figure *figure, size_t columns, double font_size)
 {
     attention_figure other = *figure;
-    figure_notes notes = {0};
-    deberta_error error;
     other.columns = columns;
     other.style.font_size = font_size;
-    return figure_check(attention_layout, &other, &other.style, &notes, &error) == DEBERTA_OK && !notes.positions &&
-           notes.page_height <= FIGURE_HIGHEST_MM;
+    return shows(&other);
 }
 
 static bool shows_words(const figure_sheet *sheet, const attention_figure *figure, size_t columns, bool drop_special)
@@ -287,17 +292,57 @@ static const char *find_room(const figure_sheet *sheet, const attention_figure *
     return find_room_for_words(sheet, figure);
 }
 
-/* Says that tokens did not fit, and what would show them. */
+/* The first of some widths of paper that has room for the tokens; 0: none of them. */
+static double find_width(const attention_figure *figure)
+{
+    static const double widths[] = {85, 120, 174, 250, 350, 500, 700, 1000};
+    attention_figure other = *figure;
+    const double asked = figure_defaults(&figure->style).width_mm;
+    for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
+        other.style.width_mm = widths[k];
+        if (widths[k] > asked && shows(&other)) return widths[k];
+    }
+    return 0;
+}
+
+/* How many tokens from the first one on have room; 0: the panels' rows are no tokens that can be counted so. */
+static size_t count_that_fit(const figure_sheet *sheet, const attention_figure *figure)
+{
+    const token_view_choice *shown = &sheet->source->asked->shown;
+    attention_figure other = *figure;
+    size_t low = 0, high = figure->queries;
+    other.boundary_count = other.mark_count = 0;
+    while (!shown->words && !shown->drop_special && high - low > 1) {
+        const size_t middle = (low + high) / 2;
+        other.queries = other.keys = middle;
+        *(shows(&other) ? &low : &high) = middle;
+    }
+    return low;
+}
+
+/* Says that tokens did not fit, and what would show them: only what has been tried. */
 static void tell_positions(const figure_sheet *sheet, const attention_figure *figure)
 {
     const common_options *options = sheet->source->options;
-    const double width = figure_defaults(&figure->style).width_mm;
+    const token_view_choice *shown = &sheet->source->asked->shown;
+    const double asked = figure_defaults(&figure->style).width_mm;
     const char *room = find_room(sheet, figure);
-    if (room)
-        say_note(options, "note: the tokens do not fit at %g mm, axes show positions; %s shows tokens", width, room);
-    else
-        say_note(options, "note: %zu tokens do not fit at %g mm, axes show positions; fewer or more room with %s",
-                 figure->queries, width, sheet_remedies(sheet, "words,drop-special,token-range A:B,width-mm"));
+    if (room) {
+        say_note(options, "note: the tokens do not fit at %g mm, axes show positions; %s shows tokens", asked, room);
+        return;
+    }
+    const double wider = find_width(figure);
+    const size_t some = count_that_fit(sheet, figure);
+    const char *ways[3], *text = "";
+    size_t count = 0;
+    if (shown->pieces && shows_words(sheet, figure, figure->columns, false)) ways[count++] = "leaving out --pieces";
+    if (wider > 0) ways[count++] = options_text(options, "--width-mm %g", wider);
+    ways[count++] = some > 1 ? options_text(options, "--token-range %zu:%zu", shown->first, shown->first + some)
+                             : "fewer tokens (--token-range A:B)";
+    for (size_t k = 0; k < count; k++)
+        text = options_text(options, "%s%s%s", text, k == 0 ? "" : k + 1 == count ? " or " : ", ", ways[k]);
+    say_note(options, "note: %zu tokens do not fit at %g mm, axes show positions; tokens are shown with %s",
+             figure->queries, asked, text);
 }
 
 /* A tower of panels on a page that has room beside it. */

@@ -7,118 +7,8 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "output/text_table.h"
+#include "program/attention/figure_latex.h"
 #include "program/frame/open_model.h"
-
-/* ------------------------------------------------------------------------------------------------------------ LaTeX */
-
-/* Text as LaTeX sets it, on one line; "sqrt(3d)" as a root. Without a space at its end. */
-static void put_text(FILE *out, const char *text)
-{
-    bool in_root = false;
-    for (size_t length = strlen(text); *text && !(*text == ' ' && length == 1); text++, length--) {
-        if (strncmp(text, "sqrt(", 5) == 0) {
-            fputs("$\\sqrt{", out);
-            text += 4;
-            length -= 4;
-            in_root = true;
-        } else if (in_root && *text == ')') {
-            fputs("}$", out);
-            in_root = false;
-        } else {
-            print_latex_cell((const char[2]){strchr("\n\r\t", *text) ? ' ' : *text, 0}, out);
-        }
-    }
-}
-
-static const char *provenance_of(const figure_style *style, const char *key)
-{
-    for (size_t k = 0; k < style->provenance_count; k++)
-        if (strcmp(style->provenance[k].key, key) == 0) return style->provenance[k].value;
-    return NULL;
-}
-
-/* The path as seen from the folder of the .tex file, where that is the same folder. */
-static const char *seen_from(const char *tex, const char *figure)
-{
-    const char *slash = strrchr(tex, '/'), *figure_slash = strrchr(figure, '/');
-    const size_t folder = slash ? (size_t)(slash - tex) : 0,
-                 figure_folder = figure_slash ? (size_t)(figure_slash - figure) : 0;
-    const bool same = folder == figure_folder && strncmp(tex, figure, folder) == 0 && !slash == !figure_slash;
-    return same && figure_slash ? figure_slash + 1 : figure;
-}
-
-/* Returns the path that LaTeX can include: a PDF, else a PNG; NULL for none. */
-static const char *figure_latex_includes(const text_list *paths)
-{
-    const char *found = NULL;
-    for (size_t k = 0; k < paths->count; k++) {
-        if (path_has_suffix(paths->items[k], ".pdf")) return paths->items[k];
-        if (!found && path_has_suffix(paths->items[k], ".png")) found = paths->items[k];
-    }
-    return found;
-}
-
-static void put_caption(const figure_source *source, const figure_style *style, const char *caption, FILE *out)
-{
-    const char *text = provenance_of(style, "Text"), *pair = provenance_of(style, "Pair"),
-               *digest = provenance_of(style, "Model SHA-256"), *note = style->note;
-    if (caption) put_text(out, caption);
-    const char *model = provenance_of(style, "Model"), *ids = provenance_of(style, "Input ids");
-    if (caption) fputc(' ', out);
-    if (model) { /* else the figure is anonymous, and the sentence begins with the layers */
-        fputs("Model: \\texttt{", out);
-        put_text(out, model);
-        fputc('}', out);
-        if (digest) fprintf(out, " (SHA-256 %.12s\\ldots)", digest);
-    }
-    if (text || ids) {
-        fputs(text ? "; text: ``" : "; ids: ", out);
-        put_text(out, text ? text : ids);
-        if (text) fputs("''", out);
-    }
-    if (pair) {
-        fputs(" and ``", out);
-        put_text(out, pair);
-        fputs("''", out);
-    }
-    fprintf(out, "%s%s %s, head%s %s.", model ? "; layer" : "Layer", source->layer_count == 1 ? "" : "s",
-            provenance_of(style, "Layers"), source->head_count == 1 ? "" : "s", provenance_of(style, "Heads"));
-    if (!note) return;
-    fputc(' ', out);
-    put_text(out, note);
-}
-
-/* "fig:" and the name of the figure's file without its suffix, as far as a label can have it. */
-static void put_label(FILE *out, const char *figure)
-{
-    const char *slash = strrchr(figure, '/'), *name = slash ? slash + 1 : figure, *dot = strrchr(name, '.');
-    fputs("fig:", out);
-    for (; *name && name != dot; name++) fputc(strchr("\\{}$&#%^~, ", *name) ? '-' : *name, out);
-}
-
-/* Opens and writes the file, which has its name when it is committed. style: with note and provenance. caption: may be
- * NULL; what else is known of the source follows it. width: of the figure, mm. */
-static deberta_status figure_latex_write(const figure_source *source, const figure_style *style, const char *caption,
-                                         double width, atomic_file **file, deberta_error *err)
-{
-    const char *path = source->asked->latex, *figure = figure_latex_includes(&source->options->outs),
-               *environment = width > 100 ? "figure*" : "figure";
-    FILE *out;
-    DEBERTA_TRY(atomic_file_open(file, path, err));
-    DEBERTA_TRY(atomic_file_stream(&out, *file, err));
-    fputs("% deberta " DEBERTA_VERSION_TEXT "; needs \\usepackage{graphicx}.", out);
-    const char *command = provenance_of(style, "Command");
-    if (command) fputs(" Made by\n% ", out);
-    for (const char *c = command; c && *c; c++) fputc(*c == '\n' ? ' ' : *c, out);
-    fprintf(out, "\n\\begin{%s}\n  \\centering\n  \\includegraphics[width=%gmm]{%s}\n  \\caption{", environment, width,
-            seen_from(path, figure));
-    put_caption(source, style, caption, out);
-    fputs("}\n  \\label{", out);
-    put_label(out, figure);
-    fprintf(out, "}\n\\end{%s}\n", environment);
-    return DEBERTA_OK;
-}
 
 /* ---------------------------------------------------------------------------------------------------- provenance */
 
@@ -290,6 +180,7 @@ void sheet_add_numbers(figure_sheet *sheet, const char *name, const double *numb
 typedef struct side_files {
     figure_data_file data;
     atomic_file *latex;
+    figure_latex_facts facts;
 } side_files;
 
 static deberta_status write_all(const figure_sheet *sheet, figure_layout layout, const void *figure, side_files *files,
@@ -304,7 +195,7 @@ static deberta_status write_all(const figure_sheet *sheet, figure_layout layout,
         figure_notes page = {0};
         DEBERTA_TRY(figure_check(layout, figure, &sheet->style, &page, err));
         DEBERTA_TRY(
-            figure_latex_write(sheet->source, &sheet->style, sheet->caption, page.page_width, &files->latex, err));
+            figure_latex_write(sheet->source, &sheet->style, sheet->caption, &page, &files->facts, &files->latex, err));
     }
     if (outs->count) DEBERTA_TRY(figure_save(layout, figure, &sheet->style, outs->items, outs->count, notes, err));
     DEBERTA_TRY(figure_data_commit(&files->data, err));
@@ -321,10 +212,13 @@ static bool is_remedy(const figure_source *source, const char *name)
     if (strcmp(name, "drop-special") == 0) return !shown->drop_special;
     if (strcmp(name, "layers") == 0) return source->layer_count > 1;
     if (strcmp(name, "heads") == 0) return source->head_count > 1;
+    if (strcmp(name, "components") == 0) return (shown_components(source) & (shown_components(source) - 1)) != 0;
     return true;
 }
 
-const char *sheet_remedies(const figure_sheet *sheet, const char *words)
+/* Keeps from a list of options, parted by commas, those that the figure's kind takes and the caller did not give:
+ * "--heads, --words or --drop-special". Empty if none is left. */
+static const char *sheet_remedies(const figure_sheet *sheet, const char *words)
 {
     enum { MOST = 8 };
     const common_options *options = sheet->source->options;
@@ -341,15 +235,31 @@ const char *sheet_remedies(const figure_sheet *sheet, const char *words)
     return text;
 }
 
-static void figure_sheet_tell(const figure_sheet *sheet, const figure_notes *notes)
+/* The options that make this figure lower. Words are those that heat maps would have taken by themselves. */
+static const char *sheet_lower(const figure_sheet *sheet, const figure_notes *notes)
+{
+    return sheet_remedies(sheet, notes->positions ? "layers,heads,components,token-range A:B,layout"
+                                                  : "layers,heads,token-range A:B,words,drop-special,layout");
+}
+
+static void figure_sheet_tell(const figure_sheet *sheet, const figure_notes *notes, const figure_latex_facts *latex)
 {
     const common_options *options = sheet->source->options;
+    const char *path = sheet->source->asked->latex;
+    if (*latex->scripts.names)
+        say_note(options, "note: %s has %s, which pdflatex cannot set: use LuaLaTeX and a font with these letters",
+                 path, latex->scripts.names);
+    if (latex->is_too_high)
+        say_note(options,
+                 "note: %s: with its caption the figure is higher than a page of LaTeX's article and is included "
+                 "smaller than its %.0f mm; lower with %s",
+                 path, notes->page_height, sheet_lower(sheet, notes));
     if (notes->missing_glyphs)
         say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
                  notes->missing_glyphs);
-    if (notes->page_height > FIGURE_HIGHEST_MM)
+    else if (notes->page_height > FIGURE_HIGHEST_MM)
         say_note(options, "note: the figure is %.0f mm high, more than a page of text has; lower with %s",
-                 notes->page_height, sheet_remedies(sheet, "layers,heads,token-range A:B,words,drop-special,layout"));
+                 notes->page_height, sheet_lower(sheet, notes));
 }
 
 void sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure)
@@ -369,5 +279,5 @@ void sheet_write(const figure_sheet *sheet, figure_layout layout, const void *fi
     figure_data_discard(&files.data);
     atomic_file_discard(&files.latex);
     source_must(sheet->source, status, &error);
-    figure_sheet_tell(sheet, notes);
+    figure_sheet_tell(sheet, notes, &files.facts);
 }

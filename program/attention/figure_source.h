@@ -22,7 +22,7 @@ typedef struct figure_source {
     bool hidden;                                     /* hidden states are captured too */
     bool keeps_pieces;                               /* words would not do: those of two texts are not as many */
     char digest[65];                                 /* of the model, once it was needed */
-    const char *unit;                                /* of components: "logit / sqrt(3d)" */
+    const char *unit;                                /* of components: "logit (scaled by 1/√(3d))" */
 
     deberta_session *session;          /* from source_encode */
     capture capture;                   /* of the row, from source_encode */

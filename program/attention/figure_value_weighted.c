@@ -5,6 +5,9 @@
 #include "program/attention/figure_panels.h"
 #include "program/attention/figure_reference.h"
 
+/* What the picture and its sentence call it: attention times the length of what the value becomes. */
+#define WEIGHTED_NORM "\u03b1\u1d62\u2c7c \u2016W\u2092 v\u2c7c\u2016"
+
 /* Values and the output projection are no part of what a session shows, and norms need no speed: the float64 reference
  * computes them from the observed hidden states, which are the engine's. */
 typedef struct value_norms {
@@ -39,12 +42,10 @@ static void figure_value_weighted_draw(figure_source *source, figure_sheet *shee
                              options_take(source->options, source->info.heads * source->view.span[1], sizeof(double))};
     attention_figure figure;
     source_encode(source);
-    sheet_note(
-        sheet,
-        "Weighted by the values: \u03b1\u1d62\u2c7c \u2016W\u2092 v\u2c7c\u2016, after Kobayashi et al. (2020). ");
+    sheet_note(sheet, "Weighted by the values: " WEIGHTED_NORM ", after Kobayashi et al. (2020). ");
     sheet_caption(sheet, "Attention, and the norm of what it writes for each key (Kobayashi et al. 2020). ");
     panels_open(sheet, &figure);
-    figure.units[HEATMAP_RANGE] = "norm of \u03b1 v W\u2092";
+    figure.units[HEATMAP_RANGE] = WEIGHTED_NORM;
     if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "blues";
     norms.reference = figure_reference_open(source);
     panels_of_heads(sheet, &figure, columns, 2, figure_value_weighted_matrix_of, &norms);

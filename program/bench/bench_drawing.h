@@ -80,6 +80,7 @@ void bench_fill_layers(bench_drawing *drawing);
 void bench_fill_memory(bench_drawing *drawing);
 void bench_fill_speedup(bench_drawing *drawing);
 void bench_fill_error(bench_drawing *drawing);
+void bench_fill_bars(bench_drawing *drawing);
 void bench_fill_grid(bench_drawing *drawing);
 void bench_fill_breakdown(bench_drawing *drawing);
 void bench_fill_roofline(bench_drawing *drawing);
@@ -98,7 +99,7 @@ typedef struct bench_figure_kind {
 extern const bench_figure_kind bench_figure_kinds[]; /* ends with name NULL */
 
 /* Names of figures: the curves, each kind, all of them, a list. NULL-terminated. */
-enum { BENCH_FIGURE_ALL = 9, BENCH_FIGURE_LIST };
+enum { BENCH_FIGURE_ALL = 10, BENCH_FIGURE_LIST };
 extern const char *const bench_figure_names[];
 /* NULL for what is no single kind. */
 const bench_figure_kind *bench_figure_kind_of(int name);

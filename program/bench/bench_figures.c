@@ -23,13 +23,15 @@ const bench_figure_kind bench_figure_kinds[] = {
      bench_fill_roofline, false},
     {"error", "relative error against latency: what precision costs, and what it is worth",
      "errors of results: tools/peers.py measures them", bench_fill_error, false},
+    {"bars", "median time of each engine as bars, a panel for each length",
+     "results of several engines at one length: tools/peers.py measures them", bench_fill_bars, false},
     {NULL, NULL, NULL, NULL, false},
 };
 
 static const bench_figure_kind *const latency = bench_figure_kinds;
 
-const char *const bench_figure_names[] = {"curves",    "latency",  "layers", "memory", "speedup", "grid",
-                                          "breakdown", "roofline", "error",  "all",    "list",    NULL};
+const char *const bench_figure_names[] = {"curves",   "latency", "layers", "memory", "speedup", "grid", "breakdown",
+                                          "roofline", "error",   "bars",   "all",    "list",    NULL};
 
 const bench_figure_kind *bench_figure_kind_of(int name)
 {

@@ -137,7 +137,7 @@ static int bench_plot_run(const common_options *options)
 static const option table[] = {
     {"figure", 0, "NAME",
      "curves (default: all curves in one figure; of several files their latency), latency, layers, memory, speedup, "
-     "grid, breakdown, roofline, error; "
+     "grid, breakdown, roofline, error, bars; "
      "all: each into a file of its own; list: what they show",
      CHOICE_AT(plot_options, figure, bench_figure_names)},
     FIGURE_STYLE_ROWS(plot_options, style),

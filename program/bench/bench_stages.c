@@ -204,6 +204,23 @@ static bool find_roof(roof *found, const bench_results *results, const bench_res
     return found->gflops > 0 && found->gbs > 0;
 }
 
+/* What the machine did between the encodes of these results, in the middle; false where that was not measured. */
+static bool find_roof_then(roof *found, const common_options *options, const bench_result *const *members, size_t count)
+{
+    double *gflops = options_take(options, count, sizeof *gflops), *gbs = options_take(options, count, sizeof *gbs);
+    size_t measured = 0;
+    for (size_t k = 0; k < count; k++) {
+        const bench_then *then = &members[k]->breakdown_peak_then;
+        const double rate = machine_rate_of(then->gflops, then->gops, bench_precision(members[k]));
+        if (!(rate > 0) || !(then->read_gbs > 0)) continue;
+        gflops[measured] = rate;
+        gbs[measured++] = then->read_gbs;
+    }
+    if (measured)
+        *found = (roof){.gflops = statistics_median(gflops, measured), .gbs = statistics_median(gbs, measured)};
+    return measured > 0;
+}
+
 /* A stage, or a part of attention, at every length: longer texts have more work for every byte of weights. Bytes are
  * counted for attention as a whole, so a part is drawn at its FLOPs a byte. False, and no series, if there is no
  * point. */
@@ -223,20 +240,20 @@ static bool add_rates(chart_columns *c, const bench_result *const *members, size
     return false;
 }
 
-/* Memory at the left, arithmetic at the right, from the lowest to the highest intensity that is drawn. */
-static void add_roof_curve(chart_columns *c, const roof *limit)
+/* Memory at the left, arithmetic at the right, from the lowest to the highest intensity of the stages. */
+static void add_roof_curve(chart_columns *c, const roof *limit, const char *name, size_t dash)
 {
     const double ridge = limit->gflops / limit->gbs;
     double low = ridge, high = ridge;
     for (size_t s = 0; s < chart_series_count(c); s++) {
         const chart_series *series = chart_nth_series(c, s);
-        for (size_t k = 0; k < series->count; k++) {
+        for (size_t k = 0; k < series->count && series->kind != CHART_CURVE; k++) {
             low = fmin(low, series->x[k]);
             high = fmax(high, series->x[k]);
         }
     }
     const double at[] = {low / 1.5, ridge, high * 1.5};
-    chart_add_series(c, (chart_series){.name = "measured limits", .kind = CHART_CURVE, .look = DARK_LOOK});
+    chart_add_series(c, (chart_series){.name = name, .kind = CHART_CURVE, .look = DARK_LOOK, .dash = dash});
     for (size_t k = 0; k < 3; k++) chart_add_point(c, at[k], fmin(limit->gflops, at[k] * limit->gbs));
 }
 
@@ -266,7 +283,10 @@ static void add_roofline(bench_drawing *drawing, const bench_group *group, const
                                      .shade = pieces->shade[part],
                                      .dash = 2 + part % 3}); /* not solid, as the whole is */
     }
-    if (any) add_roof_curve(c, &limit);
+    roof then;
+    if (any && find_roof_then(&then, drawing->options, members, count))
+        add_roof_curve(c, &then, "limits between encodes", 2);
+    if (any) add_roof_curve(c, &limit, "measured limits", 0);
     drawing->panel_count += any;
 }
 

@@ -19,10 +19,18 @@ static const char *const heads[] = {"auto", "mlm", NULL};
 typedef struct train_result {
     const train_bench_options *options;
     training_measurement found;
-    double median, processor, peak; /* seconds; GFLOP/s, 0: not measured */
+    double median, processor, peak; /* seconds; GFLOP/s, 0: not measured. Beside it there is found.peak_then */
 } train_result;
 
-static void cell_rate(result_table *table, double gflop, double seconds, double peak)
+static void cell_share(result_table *table, double gflop, double seconds, double peak)
+{
+    if (gflop > 0 && seconds > 0 && peak > 0)
+        cell_real(table, 100 * gflop / seconds / peak);
+    else
+        cell_none(table);
+}
+
+static void cell_rate(result_table *table, double gflop, double seconds)
 {
     if (gflop > 0)
         cell_real(table, gflop);
@@ -30,10 +38,6 @@ static void cell_rate(result_table *table, double gflop, double seconds, double 
         cell_none(table);
     if (gflop > 0 && seconds > 0)
         cell_real(table, gflop / seconds);
-    else
-        cell_none(table);
-    if (gflop > 0 && seconds > 0 && peak > 0)
-        cell_real(table, 100 * gflop / seconds / peak);
     else
         cell_none(table);
 }
@@ -47,6 +51,7 @@ static void add_stages(result *r, const train_result *t)
                                             {"gflop", "GFLOP", COLUMN_REAL, "%.2f", 0},
                                             {"gflops", "GFLOP/s", COLUMN_REAL, "%.1f", 0},
                                             {"percent_of_peak", "% of peak", COLUMN_REAL, "%.1f", 0},
+                                            {"percent_of_peak_then", "% of peak then", COLUMN_REAL, "%.1f", 0},
                                             {NULL, NULL, COLUMN_TEXT, NULL, 0}};
     result_table *table = result_add_table(r, "stages", NULL, columns);
     const training_measurement *m = &t->found;
@@ -58,7 +63,9 @@ static void add_stages(result *r, const train_result *t)
         cell_real(table, seconds);
         cell_real(table, m->stage_processor[stage]);
         cell_real(table, sum > 0 ? 100 * seconds / sum : 0);
-        cell_rate(table, 1e-9 * m->cost.flops[stage], seconds, t->peak);
+        cell_rate(table, 1e-9 * m->cost.flops[stage], seconds);
+        cell_share(table, 1e-9 * m->cost.flops[stage], seconds, t->peak);
+        cell_share(table, 1e-9 * m->cost.flops[stage], seconds, m->peak_then);
     }
     result_set_data(r, table, false);
 }
@@ -104,6 +111,7 @@ static void add_json(json_t *to, const train_result *t)
                                          t->median, "processor_seconds", t->processor, "tokens_per_second",
                                          (double)m->tokens / t->median, "gflop", 1e-9 * m->cost.total));
     json_object_set_new(to, "peak_gflops", t->peak > 0 ? json_real(t->peak) : json_null());
+    json_object_set_new(to, "peak_then_gflops", m->peak_then > 0 ? json_real(m->peak_then) : json_null());
 }
 
 static result *bench_train_describe(const train_result *t)
@@ -117,6 +125,9 @@ static result *bench_train_describe(const train_result *t)
     result_say(r, "a step (median of %zu): %.4f s, %.4f s of processor time; %.0f tokens/s, %.1f GFLOP/s", m->count,
                t->median, t->processor, (double)m->tokens / t->median, rate);
     if (t->peak > 0) result_say(r, "%.0f %% of %.1f GFLOP/s measured in registers", 100 * rate / t->peak, t->peak);
+    if (m->peak_then > 0)
+        result_say(r, "%.0f %% of %.1f GFLOP/s measured between the steps, in %zu slices", 100 * rate / m->peak_then,
+                   m->peak_then, m->slices);
     result_say(r, "%s", "");
     add_json(result_json(r), t);
     add_stages(r, t);
@@ -140,6 +151,7 @@ static deberta_status bench_train_measure(train_result *t, deberta_error *err)
                                             .micro_tokens = o->micro_tokens,
                                             .recomputes = o->recompute,
                                             .decodes = o->head != HEAD_MLM,
+                                            .roof_share = o->skip_peak ? 0 : SWEEP_DEFAULT_ROOF_SHARE,
                                             .seed = o->common.seed};
     machine_roofs roofs = {0};
     deberta_isa isa;
@@ -180,7 +192,8 @@ static const option table[] = {
      FLAG_AT(train_bench_options, recompute)},
     {"reps", 0, "N", "steps that are measured, after one that is not (default 5)",
      SIZE_AT(train_bench_options, reps, 1, 10000)},
-    {"no-peak", 0, NULL, "do not measure what the processor can do", FLAG_AT(train_bench_options, skip_peak)},
+    {"no-peak", 0, NULL, "do not measure what the processor can do, neither between steps nor behind them",
+     FLAG_AT(train_bench_options, skip_peak)},
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };

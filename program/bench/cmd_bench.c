@@ -74,7 +74,11 @@ static const option table[] = {
      FLAG_AT(bench_options, sweep.breakdown)},
     {"cold", 0, NULL, "before each sample, write over all caches", FLAG_AT(bench_options, sweep.cold)},
     {"pin", 0, NULL, "bind threads to cores", FLAG_AT(bench_options, sweep.pin_threads)},
-    {"no-peak", 0, NULL, "do not measure the machine's limits first", FLAG_AT(bench_options, sweep.skip_roofs)},
+    {"no-peak", 0, NULL, "do not measure the machine's limits, neither first nor between samples",
+     FLAG_AT(bench_options, sweep.skip_roofs)},
+    {"roof-share", 0, "PART",
+     "of the samples' time, what the limits measured between them may take (default 0.1; 0: none)",
+     NUMBER_AT(bench_options, sweep.roof_share, 0, 1), .not_with = "no-peak"},
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
@@ -92,6 +96,7 @@ static void complete(const bench_options *o, sweep_options *sweep, isa_list *isa
     sweep->memory_limit_bytes = common->memory_limit_bytes;
     sweep->seed = common->seed;
     sweep->mixes = o->mixes;
+    if (sweep->skip_roofs) sweep->roof_share = 0;
     sweep->terms = o->terms;
     bench_default_isas(common, isas);
     sweep->isas = isas->values;
@@ -194,7 +199,7 @@ const command command_bench = {
                "compare, merge, plot",
     .arguments = "MODEL",
     .size = sizeof(bench_options),
-    .defaults = &(const bench_options){.sweep = {.min_seconds = -1}},
+    .defaults = &(const bench_options){.sweep = {.min_seconds = -1, .roof_share = SWEEP_DEFAULT_ROOF_SHARE}},
     .options = table,
     .example = "  deberta bench synthetic:v3-small,vocab=1000 -n 16-512*2 --depth 1-6\n"
                "  deberta bench synthetic:v3-small,vocab=1000 -n 16-128*2 --threads 1,2 --breakdown -o sweep.json\n",

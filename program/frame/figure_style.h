@@ -11,6 +11,8 @@
     {"title", 0, "TEXT", "above the figure", TEXT_AT(S, member.title)},                                                \
         {"width-mm", 0, "MM", "width on paper: 85 a column, 174 a page (default)",                                     \
          NUMBER_AT(S, member.width_mm, 30, 1000)},                                                                     \
+        {"exact-width", 0, NULL, "white margins where the figure needs less than that width",                          \
+         FLAG_AT(S, member.exact_width)},                                                                              \
         {"dpi", 0, "N", "resolution of a PNG (default 300)", NUMBER_AT(S, member.dpi, 36, 2400)},                      \
         {"font", 0, "FAMILY", "type of labels; serif: Times, or what stands in for it", TEXT_AT(S, member.font)},      \
         {"font-size", 0, "PT", "size of labels, 5 to 24 (default 7); numbers and notes are 1 pt smaller",              \
@@ -20,3 +22,13 @@
     }
 /* Notes that the font is not installed, if it is not. */
 void figure_style_note_font(const common_options *options, const figure_style *style);
+
+/* Refuses the options of those rows where no picture is drawn. style: in the command's struct. */
+static inline void figure_style_refuse(const common_options *options, const figure_style *style)
+{
+    const void *const members[] = {&style->title, &style->width_mm,  &style->exact_width, &style->dpi,
+                                   &style->font,  &style->font_size, &style->no_notes};
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+        if (option_given(options, members[k]))
+            option_wrong(options, members[k], "changes a picture, and none is drawn: name one with --out FILE.pdf");
+}

@@ -45,7 +45,11 @@ static void check_place(const common_options *options, const char *path)
     deberta_error error;
     if (strncmp(path, "synthetic:", 10) == 0) return;
     if (*path == 0) end_with(options, EXIT_INPUT, "the name of the model is empty; %s", EXPECTED_PLACE);
-    must(options, folder_check_model(path, &error), &error);
+    const deberta_status status = folder_check_model(path, &error);
+    if (status == DEBERTA_E_FILE && strncmp(path, "models/", 7) == 0) /* as the examples of --help have it */
+        end_with(options, EXIT_INPUT, "%s; `deberta examples DIR` makes a folder from which models/demo can be opened",
+                 error.message);
+    must(options, status, &error);
 }
 
 void check_model_place(const common_options *options) { check_place(options, options->arguments[0]); }

@@ -2,30 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "program/frame/help_lines.h"
 #include "program/frame/option_scan.h"
 
-enum { HELP_INDENT = 33, HELP_WIDTH = 112, DEFAULT_BYTES = 64 };
-
-/* Text in lines of at most HELP_WIDTH columns, the later ones indented to where the first begins. */
-static void print_wrapped(const char *text, int indent)
-{
-    const size_t first = (size_t)indent;
-    size_t column = first;
-    for (const char *word = text; *word;) {
-        const size_t length = strcspn(word, " ");
-        if (column > first && column + 1 + length > HELP_WIDTH) {
-            printf("\n%*s", indent, "");
-            column = first;
-        } else if (column > first) {
-            putchar(' ');
-            column++;
-        }
-        printf("%.*s", (int)length, word);
-        column += length;
-        word += length + strspn(word + length, " ");
-    }
-    putchar('\n');
-}
+enum { HELP_INDENT = 33, DEFAULT_BYTES = 64 };
 
 /* " (default 16)", or nothing where the default means that the option was not given. */
 static void describe_default(const option *row, const command *command, size_t offset, char text[DEFAULT_BYTES])
@@ -44,46 +24,57 @@ static void describe_default(const option *row, const command *command, size_t o
     }
 }
 
-static void print_option(const option *row, const command *command, size_t offset)
+typedef struct help_page {
+    help_lines lines;
+    const command *command;
+} help_page;
+
+static void print_option(const help_page *page, const option *row, size_t offset)
 {
     char left[64], otherwise[DEFAULT_BYTES], text[512];
-    snprintf(left, sizeof left, "%c%c%s --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
+    snprintf(left, sizeof left, "  %c%c%s --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
              row->letter ? "," : " ", row->name, row->value ? " " : "", row->value ? row->value : "");
-    printf("  %-30s ", left);
-    describe_default(row, command, offset, otherwise);
+    describe_default(row, page->command, offset, otherwise);
     snprintf(text, sizeof text, "%s%s", row->help, otherwise);
-    print_wrapped(text, HELP_INDENT);
+    help_row(&page->lines, left, HELP_INDENT, text);
 }
 
 /* Without what another table of the command hides: its own option hides the common one. */
 static void print_group(void *context, const option_group *group)
 {
-    const command *command = *(const struct command *const *)context;
+    const help_page *page = context;
     if (!group->options->name) return;
-    printf("\n%s:\n", group->title ? group->title : "options");
+    fprintf(page->lines.out, "\n%s:\n", group->title ? group->title : "options");
     for (const option *row = group->options; row->name; row++)
-        if (option_find(command, row->name, strlen(row->name), 0).option == row)
-            print_option(row, command, group->offset);
+        if (option_find(page->command, row->name, strlen(row->name), 0).option == row)
+            print_option(page, row, group->offset);
 }
 
-static void print_subcommands(const command *command)
+static void print_subcommands(const help_page *page)
 {
-    if (!command->subcommands) return;
-    printf("\nalso (each has its --help):\n");
-    for (const struct command *const *sub = command->subcommands; *sub; sub++) {
-        printf("  %-30s ", (*sub)->name);
-        print_wrapped((*sub)->summary, HELP_INDENT);
+    if (!page->command->subcommands) return;
+    fputs("\nalso (each has its --help):\n", page->lines.out);
+    for (const struct command *const *sub = page->command->subcommands; *sub; sub++) {
+        char left[64];
+        snprintf(left, sizeof left, "  %s", (*sub)->name);
+        help_row(&page->lines, left, HELP_INDENT, (*sub)->summary);
     }
 }
 
 void options_print_help(const command *command)
 {
-    printf("usage: deberta %s%s%s [options]\n\n%s\n", command->name, *command->arguments ? " " : "", command->arguments,
-           command->summary);
-    print_subcommands(command);
-    options_visit(command, print_group, &command);
-    if (command->example)
-        printf("\n%s:\n%s", strchr(command->example, '\n')[1] ? "examples" : "example", command->example);
+    help_page page = {help_lines_to(stdout), command};
+    char usage[512];
+    snprintf(usage, sizeof usage, "usage: deberta %s%s%s [options]", command->name, *command->arguments ? " " : "",
+             command->arguments);
+    help_paragraph(&page.lines, sizeof "usage: deberta", usage);
+    putchar('\n');
+    help_paragraph(&page.lines, 0, command->summary);
+    print_subcommands(&page);
+    options_visit(command, print_group, &page);
+    if (!command->example) return;
+    printf("\n%s:\n", strchr(command->example, '\n')[1] ? "examples" : "example");
+    help_examples(&page.lines, command->example);
 }
 
 void options_print_version(void) { printf("deberta %s\n", deberta_version()); }

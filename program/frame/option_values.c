@@ -14,9 +14,11 @@ static uint64_t read_whole(const common_options *options, const option *row, con
     char *end;
     errno = 0;
     const uint64_t value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno)
-        usage_wrong(options, "--%s: expected a whole number, found '%s'", row->name, text);
-    return value;
+    if (text[0] >= '0' && text[0] <= '9' && !*end && !errno) return value;
+    /* `-t TEXT` is what somebody types who has read of --text */
+    const bool is_text = row->letter == 't' && text[0] && strspn(text, "+-.0123456789") < strlen(text);
+    usage_wrong(options, "--%s: expected a whole number, found '%s'%s", row->name, text,
+                is_text && options_find(options->command, "text") ? "; a text is given with --text" : "");
 }
 
 static void fill_size(const common_options *options, const option *row, const char *text, size_t *target)

@@ -228,8 +228,12 @@ bool option_is_common(const option *row);
 /* Takes `candidate` as the nearest if it is nearer to a mistyped name than all before (*least: begin with SIZE_MAX) and
  * near enough to be what was meant. */
 void options_nearest(const char *name, size_t length, const char *candidate, size_t *least, const char **nearest);
-/* Other programs' name of an option that the command has, such as lr: what it is here, "--learning-rate"; or NULL. */
-const char *options_known_elsewhere(const command *command, const char *name, size_t length);
+/* What another program's name of an option is here, as the end of a sentence: "here it is --learning-rate"; NULL: it is
+ * none that is known. Lives as long as the options. */
+const char *options_known_elsewhere(const common_options *options, const command *command, const char *name,
+                                    size_t length);
+/* What another program's second word is here, as the end of a sentence; NULL: it is none that is known. */
+const char *options_word_elsewhere(const command *command, const char *word);
 /* What an option that the command once had is now, as the end of a sentence; NULL: it never had one of this name. */
 const char *options_moved(const command *command, const char *name, size_t length);
 /* The second word of a subcommand's name. */

@@ -94,6 +94,18 @@ static _Noreturn void refuse_absent(const common_options *options, const option 
                 options_find(options->command, "numbers") ? "; --numbers FILE.csv has a figure's numbers" : "");
 }
 
+/* Refuses another program's option of a command whose second word is missing, where one of its words has it. */
+static void refuse_known_behind_word(const common_options *options, const char *text, const char *name, size_t length)
+{
+    const command *command = options->command;
+    for (const struct command *const *sub = command->subcommands; needs_word(command) && sub && *sub; sub++) {
+        const char *here = options_known_elsewhere(options, *sub, name, length);
+        if (here)
+            usage_wrong(options, "expected %.*s MODEL first; as for '%.*s', %s", (int)strcspn(command->arguments, " "),
+                        command->arguments, (int)(name + length - text), text, here);
+    }
+}
+
 static _Noreturn void refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
 {
     const taker_list takers = find_takers(options, name, length, 0);
@@ -108,19 +120,19 @@ static _Noreturn void refuse_unknown(const common_options *options, const char *
     if (absent) refuse_absent(options, absent);
     const char *moved = options_moved(options->command, name, length);
     if (moved) usage_wrong(options, "%.*s: %s", (int)(name + length - text), text, moved);
-    if (length == 4 && strncmp(name, "file", length) == 0 && strstr(options->command->arguments, "FILE"))
-        usage_wrong(options, "--file: files are arguments here: deberta %s %s", options->command->name,
-                    options->command->arguments);
+    const char *here = options_known_elsewhere(options, options->command, name, length);
+    if (here) usage_wrong(options, "unknown option '%.*s'; %s", (int)(name + length - text), text, here);
+    refuse_known_behind_word(options, text, name, length);
     name_search search = {.command = options->command, .name = name, .length = length, .least = SIZE_MAX};
     options_visit(options->command, consider_group, &search);
-    const char *here = search.nearest ? NULL : options_known_elsewhere(options->command, name, length);
-    if (here) usage_wrong(options, "unknown option '%.*s'; here it is %s", (int)(name + length - text), text, here);
     usage_wrong(options, search.nearest ? "unknown option '%.*s'; did you mean --%s?" : "unknown option '%.*s'",
                 (int)(name + length - text), text, search.nearest);
 }
 
 static _Noreturn void refuse_unknown_letter(const common_options *options, char letter)
 {
+    const char *here = options_known_elsewhere(options, options->command, &letter, 1);
+    if (here) usage_wrong(options, "unknown option '-%c'; %s", letter, here);
     const taker_list takers = find_takers(options, NULL, 0, letter);
     const option *absent = common_option_named(options->command, NULL, 0, letter);
     if (absent && !takers.used) refuse_absent(options, absent);
@@ -129,6 +141,15 @@ static _Noreturn void refuse_unknown_letter(const common_options *options, char 
 }
 
 /* -------------------------------------------------------------------------------------------------------- scanning */
+
+/* Refuses a long name behind one dash, which would be a letter and its value. */
+static void refuse_single_dash(const common_options *options, const char *text)
+{
+    const size_t length = strcspn(text + 1, "=");
+    if (length > 1 && option_find(options->command, text + 1, length, 0).option)
+        usage_wrong(options, "unknown option '%.*s'; did you mean -%.*s?", (int)length + 1, text, (int)length + 1,
+                    text);
+}
 
 /* Scans one argument that begins with a dash; *index moves on over a value. */
 static void scan_option(common_options *options, int *index)
@@ -147,6 +168,7 @@ static void scan_option(common_options *options, int *index)
             value = equals + 1;
         }
     } else {
+        refuse_single_dash(options, text);
         found = option_find(options->command, NULL, 0, text[1]);
         if (!found.option && !find_takers(options, NULL, 0, text[1]).used)
             found.option = find_idle(options->command, NULL, 0, text[1]);
@@ -232,6 +254,16 @@ static _Noreturn void refuse_surplus(const common_options *options)
     usage_wrong(options, "unexpected argument '%s'%s", surplus, is_text ? "; a text is given with --text" : "");
 }
 
+/* Refuses another program's word for what one of the command's words does, unless it is a place. */
+static void refuse_other_word(const common_options *options)
+{
+    struct stat about;
+    const char *first = options->argument_count ? options->arguments[0] : NULL;
+    const char *answer =
+        first && options->command->subcommands ? options_word_elsewhere(options->command, first) : NULL;
+    if (answer && stat(first, &about) != 0) usage_wrong(options, "there is no '%s'; %s", first, answer);
+}
+
 static bool was_given(const option_scan *scan, const char *common_name)
 {
     for (size_t k = 0; k < scan->given_count; k++)
@@ -266,7 +298,6 @@ static common_options *new_options(const command *command, const struct command 
 
 common_options *options_parse(const command *command, const struct command *const *commands, int argc, char **argv)
 {
-    say_when_memory_is_short(command);
     common_options *options = new_options(command, commands, argc, argv);
     scan_all(options);
     if (was_given(options->scan, "help")) { /* whatever else is wrong */
@@ -277,6 +308,7 @@ common_options *options_parse(const command *command, const struct command *cons
         options_print_version();
         end_program(EXIT_OK);
     }
+    refuse_other_word(options);
     if (options->argument_count < least_arguments(command)) refuse_too_few(command, options);
     if (options->argument_count > most_arguments(command)) refuse_surplus(options);
     option_values_fill(options);

@@ -11,6 +11,7 @@
 #include "core/io/quote.h"
 #include "output/json_text.h"
 #include "output/scope.h"
+#include "program/frame/figure_style.h"
 #include "program/frame/unfinished.h"
 
 static deberta_status open_output(text_output *output, deberta_error *err)
@@ -114,8 +115,7 @@ void check_text_path(const common_options *options)
     if (sub && *sub)
         usage_wrong(options, "--out: '%s' is a picture's name, and what goes there is text; `deberta %s` draws it",
                     path, (*sub)->name);
-    usage_wrong(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
-                options_find(options->command, "plot") ? "; --plot FILE draws the figure" : "");
+    usage_wrong(options, "--out: '%s' is a picture's name, and what goes there is text", path);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
@@ -221,7 +221,7 @@ void finish_text_or_json(const common_options *options, result *r)
 
 /* -------------------------------------------------------------------------------------------- pictures and the text */
 
-void output_paths_read(const common_options *options, output_paths *paths)
+void output_paths_read(const common_options *options, const figure_style *style, output_paths *paths)
 {
     *paths = (output_paths){0};
     const char *path;
@@ -240,24 +240,28 @@ void output_paths_read(const common_options *options, output_paths *paths)
             paths->text = path;
         }
     }
+    if (!paths->figure_count && style) figure_style_refuse(options, style);
 }
 
-void output_draw(const common_options *options, const char *const *paths, size_t path_count, output_drawing draw,
-                 const void *what, const figure_style *style)
+void output_draw(const common_options *options, const output_paths *paths, output_drawing draw, const void *what,
+                 const figure_style *style, const char *title, const char *note)
 {
 #if HAVE_VIZ
-    if (!path_count) return;
+    if (!paths->figure_count) return;
     deberta_error error = {0};
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Command", options_command_line(options, false)}};
     figure_style told = *style;
+    if (!told.title) told.title = title;
+    told.note = note;
     told.provenance = provenance;
     told.provenance_count = sizeof provenance / sizeof *provenance;
-    const deberta_status status = draw(what, &told, paths, path_count, &error);
+    figure_style_note_font(options, style);
+    const deberta_status status = draw(what, &told, paths->figures, paths->figure_count, &error);
     if (status == DEBERTA_OK) return;
     const int code = say_error(options, &error);
     end_program(status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code);
 #else
-    (void)options, (void)paths, (void)path_count, (void)draw, (void)what, (void)style;
+    (void)options, (void)paths, (void)draw, (void)what, (void)style, (void)title, (void)note;
 #endif
 }

@@ -74,16 +74,18 @@ typedef struct output_paths {
     const char *text; /* NULL: standard output */
 } output_paths;
 
-/* Refuses two texts, and a picture in a program without figures. */
-void output_paths_read(const common_options *options, output_paths *paths);
+/* Refuses two texts, a picture in a program without figures, and options of style (in the command's struct, or NULL)
+ * where there is no picture. */
+void output_paths_read(const common_options *options, const figure_style *style, output_paths *paths);
 
 /* Draws `what` into files whose names end in .png, .svg or .pdf. */
 typedef deberta_status (*output_drawing)(const void *what, const figure_style *style, const char *const *paths,
                                          size_t path_count, deberta_error *err);
-/* Calls it for the pictures, the command line added as provenance. In a program without figures it does nothing:
- * pictures were refused when the options were read. */
-void output_draw(const common_options *options, const char *const *paths, size_t path_count, output_drawing draw,
-                 const void *what, const figure_style *style);
+/* Calls it for the pictures, with the style that the options ask for, a title where they have none, a note (NULL: none)
+ * and the command line as provenance. In a program without figures it draws nothing: pictures were refused when the
+ * options were read. */
+void output_draw(const common_options *options, const output_paths *paths, output_drawing draw, const void *what,
+                 const figure_style *style, const char *title, const char *note);
 #if HAVE_VIZ
 #define DRAWING(function) (function)
 #else

@@ -7,6 +7,7 @@
 #include "output/scope.h"
 #include "program/commands.h"
 #include "program/frame/ablate.h"
+#include "program/frame/figure_style.h"
 #include "program/frame/input/input.h"
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
@@ -16,7 +17,6 @@
 enum {
     MOST_LAYERS = 512, /* composing takes time that grows with the square of it */
     MOST_TOKENS = 1 << 20,
-    MOST_PLOTS = 8,
     DEFAULT_INFLUENCE_TOKENS = 256,
     DEFAULT_INFLUENCE_SOURCES = 4,
     CHECKED_INFLUENCE_TOKENS = 24, /* in float64, which is slow */
@@ -123,26 +123,34 @@ static void influence(const field_request *request, field_findings *f)
     input_free(&input);
 }
 
-static void plot(const field_request *request, const field_findings *f)
+/* The pictures of --out and of --plot. */
+static void read_outputs(const field_request *request, output_paths *paths)
 {
     const common_options *options = &request->reading.common;
+    output_paths_read(options, request->plots.count ? NULL : &request->style, paths);
+    if (request->plots.count && !HAVE_VIZ)
+        option_wrong(options, &request->plots, "this program was built without figures");
+    if (paths->figure_count + request->plots.count > OUTPUT_PATHS_MOST)
+        option_wrong(options, &request->plots, "at most %d figures at once", OUTPUT_PATHS_MOST);
+    for (size_t k = 0; k < request->plots.count; k++) paths->figures[paths->figure_count++] = request->plots.items[k];
+}
+
+static void draw(const field_request *request, const output_paths *paths, const field_findings *f)
+{
+    const common_options *options = &request->reading.common;
+    const char *slash = strrchr(f->info.name, '/'); /* of a folder its name, not where it is */
     const char *note = options_text(
         options,
-        "K = %zu. Attention is global; unambiguous relative position is what is bounded. Formulas give a number of "
-        "tokens; beside the band half of it is drawn to each side.",
+        "k = K = %zu. Attention is global; unambiguous relative position is what is bounded. A formula gives a number "
+        "of tokens; half of it is drawn to each side.",
         f->field.rule.span);
-    const char *slash = strrchr(f->info.name, '/'); /* of a folder its name, not where it is */
-    output_draw(options, request->plots.items, request->plots.count, DRAWING(receptive_field_draw), f,
-                &(const figure_style){.title = slash && slash[1] ? slash + 1 : f->info.name, .note = note});
+    output_draw(options, paths, DRAWING(receptive_field_draw), f, &request->style,
+                slash && slash[1] ? slash + 1 : f->info.name, note);
 }
 
 static void check_request(const field_request *request)
 {
     const common_options *options = &request->reading.common;
-    if (!HAVE_VIZ && request->plots.count)
-        option_wrong(options, &request->plots, "this program was built without figures");
-    if (request->plots.count > MOST_PLOTS)
-        option_wrong(options, &request->plots, "at most %d figures at once", MOST_PLOTS);
     if (!request->influence && (request->reading.texts.count || request->reading.ids.count))
         usage_wrong(options, "--text and --ids say where --influence is measured; it was not asked for");
     if (options->ablated.count && !request->behaviour && !request->influence)
@@ -166,7 +174,9 @@ static int receptive_field_run(const common_options *options)
                                .length = request->tokens,
                                .layers = request->layers,
                                .reference = (deberta_reference)options->reference};
+    output_paths paths;
     check_request(request);
+    read_outputs(request, &paths);
     check_model_place(options);
     must(options, receptive_field_describe(&findings.info, options->arguments[0], &error), &error);
     if (findings.reference == DEBERTA_REFERENCE_AUTO) findings.reference = findings.info.reference;
@@ -174,8 +184,8 @@ static int receptive_field_run(const common_options *options)
     must(options, find_out(&findings, &error), &error);
     behave(request, &findings);
     influence(request, &findings);
-    plot(request, &findings);
-    finish_text_or_json(options, field_findings_result(&findings));
+    draw(request, &paths, &findings);
+    finish_result(options, paths.text, field_findings_result(&findings), options->json ? RESULT_JSON : RESULT_TEXT);
     const bool failed = findings.behaviour.failures > 0;
     field_findings_free(&findings);
     return failed ? EXIT_CHECK_FAILED : EXIT_OK;
@@ -185,10 +195,8 @@ static const option options[] = {
     {"tokens", 'n', "N", "only distances that a text of N tokens has (default: unlimited)",
      SIZE_AT(field_request, tokens, 1, MOST_TOKENS)},
     {"depth", 0, "N", "compose over N layers instead of the model's", SIZE_AT(field_request, layers, 1, MOST_LAYERS)},
-    {"plot", 0, "FILE",
-     "the band over the layers with every formula, the bucket function and a map of what it aliases: .png, .svg, .pdf; "
-     "may be repeated",
-     TEXTS_AT(field_request, plots), .role = OPTION_OUTPUT},
+    {"plot", 0, "FILE", "the same as --out with the name of a picture", TEXTS_AT(field_request, plots),
+     .role = OPTION_OUTPUT},
     {"behaviour", 0, NULL,
      "test on the model's weights that aliases cannot be told apart, and windows keep what is outside out",
      FLAG_AT(field_request, behaviour)},
@@ -209,19 +217,23 @@ static const option options[] = {
     {.name = NULL},
 };
 
+static const option looks[] = {FIGURE_STYLE_ROWS(field_request, style), {.name = NULL}};
+static const option_group groups[] = {{options, 0, NULL}, {looks, 0, "the picture"}, {.options = NULL}};
+
 const command command_receptive_field = {
     .name = "receptive-field",
     .summary = "which relative positions are unambiguous, and what the quoted formulas are worth",
     .arguments = "MODEL",
-    .options = options,
+    .groups = groups,
     .size = sizeof(field_request),
+    .most_outputs = OUTPUT_PATHS_MOST,
     .defaults = &(const field_request){.behaviour_layers = DEFAULT_BEHAVIOUR_LAYERS,
                                        .behaviour_tokens = DEFAULT_BEHAVIOUR_TOKENS,
                                        .influence_tokens = DEFAULT_INFLUENCE_TOKENS,
                                        .influence_sources = DEFAULT_INFLUENCE_SOURCES},
     .example =
         "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
-        "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",
+        "  deberta receptive-field synthetic:v2-xlarge -o field.pdf --width-mm 85\n",
     .run = receptive_field_run,
     .without = "precision",
 };

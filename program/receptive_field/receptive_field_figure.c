@@ -8,15 +8,16 @@
 
 enum { BUCKET_POINTS = 1200, INFLUENCE_CURVES = 3 };
 
-/* The names of definitions and formulas as the figure writes them: a legend has room for a value, a minus sign is one.
- */
+/* As the table of the figure writes them: a minus sign is one. */
 static const char *const definition_titles[FIELD_DEFINITIONS] = {"run", "unique set", "contiguous", "hull"};
 static const char *const formula_titles[FIELD_FORMULAS] = {"(2k−1)n", "2(k−1)n", "1+2(k−1)n", "1+(2k−1)n", "1+(2k−3)n"};
+enum { DRAWN_FORMULA = 0 }; /* the one that is quoted most */
+enum { RUN_LOOK = 1, FORMULA_LOOK = 2, HULL_LOOK = 3, WEIGHTS_LOOK = 4 };
 
 static const chart_axis layer_axis = {.label = "layers n", .scale = CHART_WHOLE},
                         distance_axis = {.label = "r = i − j (r > 0: key to the left)"};
 
-static double receptive_field_figure_width_of(const field_findings *f, int definition, size_t layers)
+static double width_of(const field_findings *f, int definition, size_t layers)
 {
     return (double)composed_field_value(&f->composed[layers - 1], (field_definition)definition);
 }
@@ -26,44 +27,51 @@ static double formula_of(const field_findings *f, int formula, size_t layers)
     return (double)field_formula_value((field_formula)formula, f->field.rule.span, layers);
 }
 
-/* Colours of the formulas, the same in all panels: those after the definitions'. */
-static size_t formula_look(int formula) { return FIELD_DEFINITIONS + (size_t)formula + 1; }
+/* ------------------------------------------------------------------------------------------------- what is told apart */
 
-/* ------------------------------------------------------------------------------------------------------ over layers */
-
-/* From so many tokens at one side to so many at the other, times the layers. */
-static void add_band(chart_columns *c, const field_findings *f, const char *name, double low, double high, size_t look)
+/* So many tokens a layer to one side. */
+static void add_edge(chart_columns *c, const field_findings *f, double each, chart_series series)
 {
-    chart_add_series(c, (chart_series){.name = name, .kind = CHART_BAND, .look = look});
-    for (size_t n = 1; n <= f->layers; n++) chart_add_spread(c, (double)n, 0, (double)n * low, (double)n * high);
+    chart_add_series(c, series);
+    for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, (double)n * each);
 }
 
 static void add_bands(chart_columns *c, const field_findings *f)
 {
     const receptive_field *field = &f->field;
-    chart_add_panel(c, (chart_panel){.title = "displacements that stay unambiguous",
+    const double run_left = (double)field->run_left, run_right = -(double)field->run_right,
+                 hull_left = (double)field->unique_max, hull_right = (double)field->unique_min;
+    chart_add_panel(c, (chart_panel){.title = "what is told apart",
                                      .x = layer_axis,
                                      .y = {.label = "displacement (tokens)", .scale = CHART_LINEAR}});
-    add_band(c, f, "hull", (double)field->unique_min, (double)field->unique_max, 3);
-    add_band(c, f, "run", -(double)field->run_right, (double)field->run_left, 1);
-    for (int sign = 1; sign >= -1; sign -= 2) /* half of a formula's tokens to each side */
-        for (int k = 0; k < FIELD_FORMULAS; k++) {
-            chart_add_series(c, (chart_series){.name = sign > 0 ? formula_titles[k] : NULL,
-                                               .kind = CHART_CURVE,
-                                               .look = formula_look(k)});
-            for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, sign * (formula_of(f, k, n) - 1) / 2);
-        }
+    chart_add_series(c, (chart_series){.name = "run", .kind = CHART_BAND, .look = RUN_LOOK});
+    for (size_t n = 1; n <= f->layers; n++)
+        chart_add_spread(c, (double)n, 0, (double)n * run_right, (double)n * run_left);
+    if (hull_left != run_left || hull_right != run_right) {
+        add_edge(c, f, hull_left, (chart_series){.name = "hull", .kind = CHART_CURVE, .look = HULL_LOOK});
+        add_edge(c, f, hull_right, (chart_series){.kind = CHART_CURVE, .look = HULL_LOOK});
+    }
+    for (int sign = 1; sign >= -1; sign -= 2) { /* half of the formula's tokens to each side */
+        chart_add_series(c, (chart_series){.name = sign > 0 ? formula_titles[DRAWN_FORMULA] : NULL,
+                                           .kind = CHART_CURVE,
+                                           .look = FORMULA_LOOK});
+        for (size_t n = 1; n <= f->layers; n++)
+            chart_add_point(c, (double)n, sign * (formula_of(f, DRAWN_FORMULA, n) - 1) / 2);
+    }
 }
+
+/* ------------------------------------------------------------------------------------------------------------- table */
+
+enum { TABLE_COLUMNS = 3, TABLE_ROWS = 1 + FIELD_DEFINITIONS + FIELD_FORMULAS };
 
 static bool same_widths(const field_findings *f, int one, int other)
 {
     bool same = true;
-    for (size_t n = 1; n <= f->layers && same; n++)
-        same = receptive_field_figure_width_of(f, one, n) == receptive_field_figure_width_of(f, other, n);
+    for (size_t n = 1; n <= f->layers && same; n++) same = width_of(f, one, n) == width_of(f, other, n);
     return same;
 }
 
-/* "run = unique set = 161": definitions that agree are one line, named for all of them. NULL: named before. */
+/* "run = unique set": definitions that agree are one row, named for all of them. NULL: named before. */
 static const char *definitions_name(chart_columns *c, const field_findings *f, int definition)
 {
     const char *names = definition_titles[definition];
@@ -71,43 +79,46 @@ static const char *definitions_name(chart_columns *c, const field_findings *f, i
         if (same_widths(f, k, definition)) return NULL;
     for (int k = definition + 1; k < FIELD_DEFINITIONS; k++)
         if (same_widths(f, k, definition)) names = chart_text(c, "%s = %s", names, definition_titles[k]);
-    return chart_text(c, "%s = %.0f", names, receptive_field_figure_width_of(f, definition, f->layers));
+    return names;
 }
 
-static void add_widths(chart_columns *c, const field_findings *f)
+/* "12,253" */
+static const char *count_text(chart_columns *c, double count)
 {
-    chart_add_panel(c, (chart_panel){.title = "how many, and the quoted formulas",
-                                     .x = layer_axis,
-                                     .y = {.label = "tokens", .from_zero = true}});
+    const long whole = (long)count;
+    if (whole < 1000) return chart_text(c, "%ld", whole);
+    if (whole < 1000000) return chart_text(c, "%ld,%03ld", whole / 1000, whole % 1000);
+    return chart_text(c, "%ld,%03ld,%03ld", whole / 1000000, whole / 1000 % 1000, whole % 1000);
+}
+
+static void add_row(chart_columns *c, const field_findings *f, chart_table *table, const char **cells, const char *name,
+                    double tokens)
+{
+    const double more = tokens - width_of(f, FIELD_RUN, f->layers);
+    const char **row = cells + TABLE_COLUMNS * table->rows++;
+    row[0] = name;
+    row[1] = count_text(c, tokens);
+    row[2] = more == 0  ? "equal"
+             : more > 0 ? chart_text(c, "+%s", count_text(c, more))
+                        : chart_text(c, "−%s", count_text(c, -more));
+}
+
+/* What is counted and what the formulas say, over all layers. */
+static void fill_table(chart_columns *c, const field_findings *f, chart_table *table,
+                       const char *cells[TABLE_ROWS * TABLE_COLUMNS])
+{
+    *table = (chart_table){cells, 1, TABLE_COLUMNS};
+    cells[0] = chart_text(c, "n = %zu, k = %zu", f->layers, f->field.rule.span);
+    cells[1] = "tokens";
+    cells[2] = "minus run";
     for (int k = 0; k < FIELD_DEFINITIONS; k++) {
         const char *name = definitions_name(c, f, k);
-        if (!name) continue;
-        chart_add_series(c, (chart_series){.name = name, .kind = CHART_LINE, .look = (size_t)k + 1});
-        for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, receptive_field_figure_width_of(f, k, n));
+        if (name) add_row(c, f, table, cells, name, width_of(f, k, f->layers));
+        if (k == FIELD_RUN) cells[TABLE_COLUMNS * table->rows - 1] = NULL;
     }
-    for (int k = 0; k < FIELD_FORMULAS; k++) {
-        const char *name = chart_text(c, "%s = %.0f", formula_titles[k], formula_of(f, k, f->layers));
-        chart_add_series(c, (chart_series){.name = name, .kind = CHART_CURVE, .look = formula_look(k)});
-        for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, formula_of(f, k, n));
-    }
-}
-
-static double excess_of(const field_findings *f, int formula, size_t layers)
-{
-    return formula_of(f, formula, layers) - receptive_field_figure_width_of(f, FIELD_RUN, layers);
-}
-
-static void add_excess(chart_columns *c, const field_findings *f)
-{
-    chart_add_panel(
-        c, (chart_panel){.title = "formula minus run", .x = layer_axis, .y = {.label = "tokens", .from_zero = true}});
-    for (int k = 0; k < FIELD_FORMULAS; k++) {
-        const double last = excess_of(f, k, f->layers);
-        const char *name = last != 0 ? chart_text(c, "%s: %+.0f", formula_titles[k], last)
-                                     : chart_text(c, "%s: equal", formula_titles[k]);
-        chart_add_series(c, (chart_series){.name = name, .kind = CHART_LINE, .look = formula_look(k)});
-        for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, excess_of(f, k, n));
-    }
+    for (int k = 0; k < FIELD_FORMULAS; k++)
+        add_row(c, f, table, cells, formula_titles[k], formula_of(f, k, f->layers));
+    c->table = table;
 }
 
 /* --------------------------------------------------------------------------------------------------- over distances */
@@ -128,48 +139,30 @@ static ptrdiff_t drawn_reach(const field_findings *f)
 static void add_rows(chart_columns *c, const field_findings *f)
 {
     const ptrdiff_t reach = drawn_reach(f), step = 2 * reach / (BUCKET_POINTS - 1) + 1;
-    chart_add_panel(c, (chart_panel){.title = "table row of a distance", .x = distance_axis, .y = {.label = "row"}});
+    chart_add_panel(c, (chart_panel){.title = "where it ends: table row of a distance",
+                                     .x = distance_axis,
+                                     .y = {.label = "row"}});
     add_run_ends(c, f, "run ends");
-    chart_add_series(c, (chart_series){.kind = CHART_CURVE});
+    chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = RUN_LOOK});
     for (ptrdiff_t r = -reach; r <= reach; r += step)
         chart_add_point(c, (double)r, (double)deberta_position_row(&f->info, f->reference, r));
 }
 
-/* View of a series at both ends of the distances of a row: a square of its distances against its distances, its
- * diagonal, or their number. */
-typedef enum alias_view { ALIAS_SQUARES, ALIAS_DIAGONALS, ALIAS_COUNTS } alias_view;
-
-/* Half a distance around each, so that squares touch. The rows at the ends go on for ever; the drawing does not. */
-static void add_aliases(chart_columns *c, const field_findings *f, alias_view view)
+/* The number of distances that share the row of each. The rows at the ends go on for ever; the drawing does not. */
+static void add_aliases(chart_columns *c, const field_findings *f)
 {
     const ptrdiff_t reach = drawn_reach(f);
-    chart_add_series(c, (chart_series){.kind = view == ALIAS_SQUARES ? CHART_BAND : CHART_CURVE, .look = 1});
+    chart_add_panel(c, (chart_panel){.title = "what looks alike: distances with its row",
+                                     .x = distance_axis,
+                                     .y = {.label = "distances, as far as drawn", .scale = CHART_LOG10}});
+    add_run_ends(c, f, "run ends");
+    chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = RUN_LOOK});
     for (size_t k = 0; k < f->field.slots_used; k++) {
         const ptrdiff_t low = f->field.rows[k].lowest < -reach ? -reach : f->field.rows[k].lowest;
         const ptrdiff_t high = f->field.rows[k].highest > reach ? reach : f->field.rows[k].highest;
-        for (int end = 0; end < 2 && low <= high; end++) {
-            const double from = (double)low - 0.5, to = (double)high + 0.5, x = end ? to : from;
-            if (view == ALIAS_SQUARES)
-                chart_add_spread(c, x, x, from, to);
-            else
-                chart_add_point(c, x, view == ALIAS_COUNTS ? to - from : x);
-        }
+        for (int end = 0; end < 2 && low <= high; end++) /* half a distance around each, so that steps touch */
+            chart_add_point(c, (double)(end ? high : low) + (end ? 0.5 : -0.5), (double)(high - low + 1));
     }
-}
-
-static void add_alias_panels(chart_columns *c, const field_findings *f)
-{
-    chart_add_panel(c, (chart_panel){.title = "aliases: distances that share a row",
-                                     .x = distance_axis,
-                                     .y = {.label = "distances with the same row"}});
-    add_run_ends(c, f, "run ends");
-    add_aliases(c, f, ALIAS_SQUARES);
-    add_aliases(c, f, ALIAS_DIAGONALS); /* where every distance has its own row the squares are too small to be seen */
-    chart_add_panel(c, (chart_panel){.title = "how many share it, as far as drawn",
-                                     .x = distance_axis,
-                                     .y = {.label = "distances", .scale = CHART_LOG10}});
-    add_run_ends(c, f, "run ends");
-    add_aliases(c, f, ALIAS_COUNTS);
 }
 
 /* -------------------------------------------------------------------------------------------------------- influence */
@@ -195,27 +188,33 @@ static void add_influence_curves(chart_columns *c, const field_findings *f)
 
 static void add_influence_reach(chart_columns *c, const field_findings *f)
 {
-    chart_add_panel(c, (chart_panel){.title = "how far influence comes from",
+    chart_add_panel(c, (chart_panel){.title = "where it ends, by weights and by formula",
                                      .x = layer_axis,
-                                     .y = {.label = "tokens", .scale = CHART_LOG10}});
-    chart_add_series(c, (chart_series){.name = "95 % of influence within"});
+                                     .y = {.label = "tokens to one side", .scale = CHART_LOG10}});
+    chart_add_series(c, (chart_series){.name = "95 % of influence", .look = WEIGHTS_LOOK});
     for (size_t l = 0; l < f->influence.layers; l++)
         chart_add_point(c, (double)l + 1, (double)f->influence.layer[l].radius95);
-    chart_add_series(c, (chart_series){.name = "run to the left"});
+    chart_add_series(c, (chart_series){.name = "run", .look = RUN_LOOK});
     for (size_t l = 0; l < f->influence.layers; l++)
         chart_add_point(c, (double)l + 1, (double)((l + 1) * f->field.run_left));
+    chart_add_series(
+        c, (chart_series){.name = formula_titles[DRAWN_FORMULA], .kind = CHART_CURVE, .look = FORMULA_LOOK});
+    for (size_t l = 0; l < f->influence.layers; l++)
+        chart_add_point(c, (double)l + 1, (formula_of(f, DRAWN_FORMULA, l + 1) - 1) / 2);
 }
 
 deberta_status receptive_field_draw(const void *what, const figure_style *style, const char *const *paths,
                                     size_t path_count, deberta_error *err)
 {
     const field_findings *findings = what;
-    chart_columns c = {.across = 2};
+    const bool narrow = figure_defaults(style).width_mm < 120; /* panels and table one beneath the other */
+    chart_columns c = {.across = narrow ? 1 : 2, .panel_height = !narrow ? 0 : findings->has_influence ? 19 : 28};
+    chart_table table;
+    const char *cells[TABLE_ROWS * TABLE_COLUMNS] = {0};
     add_bands(&c, findings);
-    add_widths(&c, findings);
-    add_excess(&c, findings);
     add_rows(&c, findings);
-    add_alias_panels(&c, findings);
+    add_aliases(&c, findings);
+    fill_table(&c, findings, &table, cells);
     if (findings->has_influence) {
         add_influence_curves(&c, findings);
         add_influence_reach(&c, findings);

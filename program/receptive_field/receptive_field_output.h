@@ -8,6 +8,7 @@
 #include "analysis/receptive_field.h"
 #include "output/result.h"
 #include "program/frame/input/text_stream.h"
+#include "viz/figure.h"
 
 typedef struct field_findings {
     deberta_model_info info; /* of the configuration: receptive_field_describe */
@@ -26,8 +27,7 @@ typedef struct field_findings {
 void field_findings_free(field_findings *findings);
 
 /* The band over the layers, the quoted formulas beside it, and the bucket function. findings: field_findings. */
-struct figure_style;
-deberta_status receptive_field_draw(const void *findings, const struct figure_style *style, const char *const *paths,
+deberta_status receptive_field_draw(const void *findings, const figure_style *style, const char *const *paths,
                                     size_t path_count, deberta_error *err);
 
 /* The caller frees it. */
@@ -38,7 +38,8 @@ typedef struct field_request {
     reading_options reading; /* texts or ids: where influence is measured */
     size_t tokens;           /* 0: distances of texts of any length */
     size_t layers;           /* 0: the model's */
-    text_list plots;
+    text_list plots; /* --plot: as --out with names of pictures */
+    figure_style style;
     bool behaviour, influence, rows;
     size_t behaviour_layers, behaviour_tokens, influence_tokens, influence_sources;
 } field_request;

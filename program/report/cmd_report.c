@@ -1,5 +1,5 @@
-/* `deberta report` writes one folder with an index.html to explore in: attention of texts, latency, verification,
- * receptive field, the machine.
+/* `deberta report` writes one folder with an index.html to explore in: attention of texts, receptive field, the
+ * machine, and where they are asked for latency and verification.
  *
  * It runs the other commands with the options one would type, and the page lists exactly those lines (commands.sh holds
  * them): whatever is in the folder can be made again one by one. SPDX-License-Identifier: MIT */
@@ -177,6 +177,7 @@ static int report_run(const common_options *options)
 {
     const report_options *o = (const report_options *)options;
     explorer_job job = {.o = o, .options = options, .contents = {.model = options->arguments[0], .live = o->live}};
+    job.contents.command = options_command_line(options, true);
     bool failed = false;
     job.contents.texts = job.texts;
     job.contents.steps = job.steps;
@@ -198,21 +199,32 @@ static void parse_sizes(common_options *options, const char *text, void *target)
         usage_wrong(options, "%s", error.message);
 }
 
-static const char *const skip_names[] = {
-    [SKIP_LATENCY] = "latency", [SKIP_VERIFY] = "verify", [SKIP_RECEPTIVE_FIELD] = "receptive-field", NULL};
+static const char *const part_names[] = {
+    [PART_LATENCY] = "latency", [PART_VERIFY] = "verify", [PART_RECEPTIVE_FIELD] = "receptive-field"};
 
-static void parse_skip(common_options *options, const char *text, void *target)
+/* Fills report_options.parts. Only the first `count` names are known. */
+static void parse_parts(common_options *options, const char *text, part_choice *parts, part_choice choice, size_t count)
 {
-    bool *skip = target;
     for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         const size_t length = strcspn(at, ",");
         size_t k = 0;
-        while (k < SKIP_COUNT && (strlen(skip_names[k]) != length || strncmp(at, skip_names[k], length) != 0)) k++;
-        if (k == SKIP_COUNT)
-            option_wrong(options, target, "expected some of latency,verify,receptive-field, found '%.*s'", (int)length,
-                         at);
-        skip[k] = true;
+        while (k < count && (strlen(part_names[k]) != length || strncmp(at, part_names[k], length) != 0)) k++;
+        if (k == count)
+            usage_wrong(options, "--%s: expected some of latency,verify%s, found '%.*s'",
+                        choice == PART_ASKED_FOR ? "with" : "skip", count == PART_COUNT ? ",receptive-field" : "",
+                        (int)length, at);
+        parts[k] = choice;
     }
+}
+
+static void parse_with(common_options *options, const char *text, void *target)
+{
+    parse_parts(options, text, target, PART_ASKED_FOR, PART_RECEPTIVE_FIELD);
+}
+
+static void parse_skip(common_options *options, const char *text, void *target)
+{
+    parse_parts(options, text, target, PART_LEFT_OUT, PART_COUNT);
 }
 
 static const option options[] = {
@@ -232,12 +244,17 @@ static const option options[] = {
      TEXT_AT(report_options, layers)},
     {"heads", 0, "LIST", "heads of the printed figure, in the same way; the page has all",
      TEXT_AT(report_options, heads)},
-    {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)", PARSED_AT(report_options, lengths, parse_sizes)},
+    {"with", 0, "LIST",
+     "also measure latency (sweeps of lengths and layers, ten seconds or more) or verify the numbers against float64: "
+     "latency,verify",
+     PARSED_AT(report_options, parts, parse_with)},
+    {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2); asks for latency, as --depth and --reps do",
+     PARSED_AT(report_options, lengths, parse_sizes)},
     {"depth", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)",
      PARSED_AT(report_options, sweep_layers, parse_sizes)},
     {"reps", 0, "N", "samples a point of the sweeps (default 7)", SIZE_AT(report_options, reps, 1, 1000)},
-    {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field",
-     PARSED_AT(report_options, skip, parse_skip)},
+    {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field; the last is there without being asked for",
+     PARSED_AT(report_options, parts, parse_skip)},
 #if HAVE_VIZ
     {"training-log", 0, "RUN", "show this run of training, a folder or its log.jsonl (default: that beside the model)",
      TEXT_AT(report_options, training_log)},
@@ -256,13 +273,13 @@ static const option options[] = {
 
 const command command_report = {
     .name = "report",
-    .summary = "a page to explore in: attention of texts, latency, verification, receptive field",
+    .summary = "a page to explore in: attention of texts, what the model answers, receptive field, latency",
     .arguments = "MODEL",
     .options = options,
     .size = sizeof(report_options),
     .defaults = &(const report_options){.lengths = "16-256*2", .reps = 7},
     .example = "  deberta report models/demo --text 'a new store opened beside the new mall' -o out/report\n"
-               "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
+               "  deberta report models/demo --file texts.txt --with verify -o out/report\n"
                "  deberta report models/demo --live -o page.html\n"
                "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",
     .run = report_run,

@@ -59,7 +59,7 @@ function updateControls() {
 /* Ticked: the term is in the softmax of all heads the boxes are for; half: of some. */
 function updateKeptTerms() {
     const text = currentText(), scope = headsInScope(byId('keep-scope').value), list = state.removed.replaceAll(',', ', ');
-    const whole = ablatedRun(state.text), canTakeOut = canRecompute(text) || (page.live && text.words);
+    const whole = ablatedRun(state.text), hasAnswers = Object.keys(answersOf(text)?.without ?? {}).length > 0, canTakeOut = canRecompute(text) || hasAnswers || (page.live && text.words);
     byId('keep').disabled = !canTakeOut;
     for (const c of TERMS) byId(`keep-${COMPONENTS[c].key}`).parentElement.hidden = !text.has[c];
     for (const c of termsOf(text)) {
@@ -69,8 +69,9 @@ function updateKeptTerms() {
     }
     byId('keep-all').hidden = !state.removed;
     byId('keep-note').classList.toggle('quiet', !state.removed);
-    byId('keep-note').textContent = whole ? `Taken out of the whole model, so that layers above change too: --ablate ${list}` : !canTakeOut ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed
-        ? `Taken out: ${list}. Logits and probabilities of these heads are recomputed here from their terms; the layers above are not recomputed.` : '';
+    byId('keep-note').textContent = whole ? `Taken out of the whole model, so that layers above change too: --ablate ${list}` : !canTakeOut ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed && !canRecompute(text)
+        ? `Taken out: ${list}. The cells of this text are means of many values and stay; the answer is that of the whole model.` : state.removed
+        ? `Taken out: ${list}. Logits and probabilities of these heads are recomputed from their terms; the layers above are not recomputed.${currentQuestion() ? ' The answer is that of the whole model.' : ''}` : '';
 }
 
 function toggleKeys() {
@@ -153,7 +154,9 @@ function start() {
     onChange(VIEW, updateControls);
     onChange(['text', 'run'], buildTokens);
     onChange(['text', 'run'], buildFigures);
-    onChange(['text', 'run', 'removed'], drawAnswers);
+    onChange(['text', 'run', 'removed', 'question'], drawAnswers);
+    onChange(['text', 'run', 'removed', 'question'], drawWay);
+    onChange(['layer'], markWay);
     onChange([...VIEW, 'map'], moveMark); // first: the matrix takes the room that is left
     onChange(VIEW, drawPanes);
     onChange([...VIEW, 'step', 'token', 'pinned'], drawGuide);
@@ -170,7 +173,7 @@ function start() {
     onChange([...VIEW, 'token', 'map'], drawCommand);
     redrawAll();
     PANES.forEach((_, index) => bindPane(index));
-    for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindSave, bindKeys, bindSurroundings, bindLive]) bind();
+    for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindAnswers, bindSave, bindKeys, bindSurroundings, bindLive]) bind();
     for (const build of [buildLatency, buildVerification, buildReceptiveField, buildTraining, buildEnvironment, buildCommands]) build();
     onChange(['text', 'removed'], askForView); // after all else is bound
     document.documentElement.dataset.ready = 'yes';

@@ -144,7 +144,7 @@ function fitLine(points) {
 
 function buildLatency() {
     const lengths = readJson('lengths'), layers = readJson('layers'), section = byId('latency');
-    if (!lengths) return absent(section, 'Not measured.');
+    if (!lengths) return notAskedFor(section, 'Not measured, as the sweeps take ten seconds or more. This command adds them:', 'latency');
     const charts = make('div', {class: 'pairs'}), about = lengths.environment;
     charts.append(lineChart({title: 'Latency against length', xLabel: 'tokens', yLabel: 'milliseconds', logarithmic: true, series: sweepSeries(lengths.results, (r) => r.n)}));
     if (layers && new Set(layers.results.map((r) => r.layers)).size > 1) {

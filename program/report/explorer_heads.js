@@ -8,16 +8,15 @@ const HEAD_NUMBERS = {
     distance: {of: (about) => about.distance, range: (text, heads) => [0, Math.max(...heads.map((h) => h.distance), 1e-9)], what: 'mean |i − j| under the probabilities'},
 };
 const COARSE = matchMedia('(pointer: coarse)'); // a finger
-let headMap = null; // {side, layers, heads}
+let headMap = null; // {side, layers, heads, rows: layers below one another, beside which the others go on}
 let headDrawing = 0; // a newer drawing ends an older one
 
 function drawHeads() {
     const text = currentText(), layers = text.heads.length, heads = text.heads[0].length, room = byId('heads').parentElement.clientWidth - HEADS.left;
-    const largest = state.map === 'picture' ? Math.max(110, Math.min(260, Math.floor((window.innerHeight - 120) / layers))) : 72; // one screen, if that is large enough
-    const side = state.view === 'heads' ? Math.max(22, Math.min(largest, Math.floor(room / heads) - HEADS.gap))
-        : Math.max(COARSE.matches ? 44 - HEADS.gap : 22, Math.min(54, Math.floor(200 / heads)));
-    headMap = {side, layers, heads};
-    const context = prepareCanvas(byId('heads'), HEADS.left + heads * (side + HEADS.gap) + 2, HEADS.top + layers * (side + HEADS.gap) + 2);
+    headMap = {layers, heads, ...state.view === 'heads' ? fillRoom(layers, heads, room)
+        : {rows: layers, side: Math.max(COARSE.matches ? 44 - HEADS.gap : 22, Math.min(54, Math.floor(200 / heads)))}};
+    const {side, rows} = headMap;
+    const context = prepareCanvas(byId('heads'), Math.ceil(layers / rows) * columnWidth() + 2, HEADS.top + rows * (side + HEADS.gap) + 2);
     const drawing = ++headDrawing, pictures = state.map === 'picture';
     byId('heads-note').textContent = pictures
         ? `${COMPONENTS[state.component].name} of every head, ${state.scale === 'text' ? 'on one scale' : 'each on its own scale'}`
@@ -27,20 +26,41 @@ function drawHeads() {
     outlineHead(context, state.layer, state.head, true);
 }
 
+/* The largest squares that fill one screen: layers below one another, or in several columns of layers where a model has few heads. */
+function fillRoom(layers, heads, room) {
+    const most = state.map === 'picture' ? 260 : 96, height = window.innerHeight - 120;
+    const fits = Array.from({length: layers}, (_, k) => k + 1).map((columns) => {
+        const rows = Math.ceil(layers / columns), wide = Math.floor((room / columns - (columns > 1 ? HEADS.left : 0)) / heads) - HEADS.gap;
+        return {rows, side: Math.min(most, wide, Math.max(state.map === 'picture' ? 110 : 72, Math.floor(height / rows) - HEADS.gap))};
+    });
+    const best = fits.reduce((one, other) => other.side > one.side ? other : one);
+    return {...best, side: Math.max(22, best.side)};
+}
+
+const columnWidth = () => HEADS.left + headMap.heads * (headMap.side + HEADS.gap);
+
 /* The axes, and each head by itself where that takes no time. */
 function drawHeadMap(context, drawHead) {
-    const {side, layers, heads} = headMap;
+    const {layers, heads} = headMap;
     context.font = context.font.replace('12px', '11px');
     context.fillStyle = colour('quiet');
     context.textBaseline = 'middle';
     context.textAlign = 'center';
-    for (let head = 0; head < heads; head++) context.fillText(String(head), HEADS.left + (head + .5) * (side + HEADS.gap), 8);
+    const half = (headMap.side + HEADS.gap) / 2;
+    for (let layer = 0; layer < layers; layer += headMap.rows)
+        for (let head = 0; head < heads; head++) context.fillText(String(head), headPlace(layer, head)[0] + half, 8);
     context.textAlign = 'right';
-    for (let layer = 0; layer < layers; layer++) context.fillText(String(layer), HEADS.left - 6, HEADS.top + (layer + .5) * (side + HEADS.gap));
+    for (let layer = 0; layer < layers; layer++) {
+        const [x, y] = headPlace(layer, 0);
+        context.fillText(String(layer), x - 6, y + half);
+    }
     if (drawHead) for (const [layer, head] of modelHeads()) drawHead(context, layer, head);
 }
 
-const headPlace = (layer, head) => [HEADS.left + head * (headMap.side + HEADS.gap), HEADS.top + layer * (headMap.side + HEADS.gap)];
+function headPlace(layer, head) {
+    const {rows, side} = headMap, step = side + HEADS.gap;
+    return [Math.floor(layer / rows) * columnWidth() + HEADS.left + head * step, HEADS.top + layer % rows * step];
+}
 
 function drawHeadNumber(context, layer, head) {
     const numbers = HEAD_NUMBERS[state.map], text = currentText(), [x, y] = headPlace(layer, head);
@@ -100,8 +120,9 @@ function bindHeads() {
     const canvas = byId('heads');
     const headUnder = (event) => {
         const box = canvas.getBoundingClientRect(), step = headMap.side + HEADS.gap;
-        const head = Math.floor((event.clientX - box.left - HEADS.left) / step), layer = Math.floor((event.clientY - box.top - HEADS.top) / step);
-        return layer >= 0 && layer < headMap.layers && head >= 0 && head < headMap.heads ? {layer, head} : null;
+        const x = event.clientX - box.left, column = Math.floor(x / columnWidth()), row = Math.floor((event.clientY - box.top - HEADS.top) / step);
+        const head = Math.floor((x - column * columnWidth() - HEADS.left) / step), layer = column * headMap.rows + row;
+        return row >= 0 && row < headMap.rows && layer >= 0 && layer < headMap.layers && head >= 0 && head < headMap.heads ? {layer, head} : null;
     };
     canvas.addEventListener('click', (event) => {
         const place = headUnder(event);

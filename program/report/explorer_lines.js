@@ -71,11 +71,13 @@ function drawLineLabels(context, {text, grid}, tone, cells, sides) {
     }
 }
 
+const VEIL = {light: .74, dark: .55}; // over the lines that are not looked at, which stay visible on either ground
+
 /* What the chosen query attends to, over a veil on all others; the line of the cell itself is marked. */
 function drawLinesCursor(context, pane, [i, j], isCell) {
     const {grid, text} = pane, heads = text.heads[pane.layer].length;
     context.fillStyle = colour('paper');
-    context.globalAlpha = .82;
+    context.globalAlpha = colour('lift') === '0%' ? VEIL.light : VEIL.dark;
     context.fillRect(grid.left + 1, AXIS, grid.right - grid.left - 2, grid.height);
     context.globalAlpha = 1;
     for (const line of pane.lines) if (line.i === i) drawLine(context, pane, line, lineColour(line.head, heads), line.strength);

@@ -4,6 +4,7 @@
 
 const WAIT_MS = 350; // after the last key
 const SLOW_MS = 1500; // a text that took longer is computed when it is asked for, not while it is typed
+const LENS_MS = 1000; // for which an answer by layer is computed without being asked for
 const NOTHING_TYPED = 'There is no sentence yet: type one, then Compute.';
 const OPENING = 'Opening the model …';
 const live = {worker: null, file: 0, piece: 0, sent: false, opened: null, tier: '', queue: [], running: null, number: 0, files: null, good: undefined, picked: '', message: '', wrong: false, timer: 0, slow: false};
@@ -97,8 +98,8 @@ function takeFailure({number, message, broken}) {
 
 /* ------------------------------------------------------------------------------------------------------- requests */
 
-/* {text: of the page, or null for a new one; words; removed}. One of a kind waits. */
-const kindOf = ({text, removed}) => text === null ? 'typed' : removed ? 'ablation' : 'again';
+/* {text: of the page, or null for a new one; words; removed; byLayer: what each layer says, and nothing else}. One of a kind waits. */
+const kindOf = ({text, removed, byLayer}) => text === null ? 'typed' : byLayer ? 'layers' : removed ? 'ablation' : 'again';
 const typedRequests = (requests) => requests.filter((request) => request && kindOf(request) === 'typed');
 
 function ask(request) {
@@ -109,11 +110,11 @@ function ask(request) {
 
 function next() {
     if (live.opened && !live.running && live.queue.length) {
-        const {words: [text, pair = null], removed} = live.running = live.queue.shift();
+        const {words: [text, pair = null], removed, byLayer = false} = live.running = live.queue.shift();
         tell('');
         byId('live-progress').value = 0;
         live.running.number = ++live.number;
-        live.worker.postMessage({run: {number: live.number, text, pair, removed}});
+        live.worker.postMessage({run: {number: live.number, text, pair, removed, byLayer}});
     }
     const about = document.documentElement.dataset;
     about.computing = live.running || (live.worker && !live.opened && about.live !== 'failed') ? 'yes' : 'no';
@@ -126,17 +127,31 @@ function stop() {
     startWorker('Stopped. The text is still there; Compute starts again.');
 }
 
-function takeAnswer({number, about, cells, masks, sha256, milliseconds}) {
+function takeAnswer({number, about, cells, answer, layers, sha256, milliseconds}) {
     if (number !== live.running?.number) return;
-    const {text, words, removed} = live.running, computed = {...about, bytes: cells, masks, digest: sha256, milliseconds};
+    const {text, words, removed} = live.running, computed = {...about, bytes: cells, answers: {full: answer}, digest: sha256, milliseconds};
     live.running = null;
+    if (layers) return takeLayers(number, text, removed, layers);
     live.slow = milliseconds > SLOW_MS;
     keptHeads.clear();
     if (text === null && live.picked) adoptModel(words, computed);
     else if (text === null) showTyped(words, computed);
-    else if (removed) Object.assign(text, {ablated: {...computed, removed}});
+    else if (removed) takeAblated(text, removed, computed);
     else takeAgain(text, computed);
     live.good = live.files;
+    change({run: number});
+    askForView();
+    next();
+}
+
+/* Answers that were computed are kept, and those that came with the page. */
+function takeAblated(text, removed, computed) {
+    text.ablated = {...computed, removed};
+    text.answers = {...text.answers, without: {...text.answers?.without, [removed]: computed.answers.full}};
+}
+
+function takeLayers(number, text, removed, layers) {
+    text.answers = {...text.answers, ...removed ? {layersWithout: {...text.answers.layersWithout, [removed]: layers}} : {layers}};
     change({run: number});
     next();
 }
@@ -144,9 +159,9 @@ function takeAnswer({number, about, cells, masks, sha256, milliseconds}) {
 /* A text of the page, computed here once more. */
 function takeAgain(text, computed) {
     const alike = computed.n === text.n && computed.ids.every((id, k) => id === text.ids[k]);
-    const {masks, digest, milliseconds} = computed;
+    const {digest, milliseconds, answers} = computed;
     if (live.picked && !(alike && digest === text.sha256)) return adoptModel(text.words, computed);
-    if (alike) Object.assign(text, {masks, digest, milliseconds});
+    if (alike) Object.assign(text, {digest, milliseconds, answers: {...text.answers, full: answers.full}});
     else text.words = null; // the page has more tokens of it than are computed here
     live.picked = '';
 }
@@ -176,7 +191,7 @@ function adoptModel(words, computed) {
     document.querySelector('h1').firstChild.textContent = `${live.picked} `;
     live.picked = '';
     removedTerms.clear();
-    Object.assign(state, {text: 0, held: null, pinned: null, hover: null, removed: '', step: 0, component: PROBS, map: 'picture'});
+    Object.assign(state, {text: 0, held: null, pinned: null, hover: null, removed: '', step: 0, question: 0, component: PROBS, map: 'picture'});
     openOnAnswer();
     buildFacts(live.opened.model);
     buildFormula();
@@ -187,8 +202,16 @@ function adoptModel(words, computed) {
 function askForView() {
     const text = currentText();
     if (!page.live || live.picked || !text.words || live.running?.text === text && live.running.removed === state.removed) return;
-    if (!text.masks && text.digest === undefined) ask({text, words: text.words, removed: ''});
+    if (text.digest === undefined) ask({text, words: text.words, removed: ''});
     if (state.removed && text.ablated?.removed !== state.removed) ask({text, words: text.words, removed: state.removed});
+    const {milliseconds} = state.removed ? text.ablated ?? {} : text;
+    if (text.digest !== undefined && (milliseconds ?? Infinity) * text.heads.length < LENS_MS) askForLayers();
+}
+
+/* What each layer says takes as many encodes as there are layers: by itself where that is not felt, else when it is asked for. */
+function askForLayers() {
+    const text = currentText(), isAsked = live.running && kindOf(live.running) === 'layers' && live.running.text === text && live.running.removed === state.removed;
+    if (!isAsked && questionsOf(text).length && !layersNow(text)) ask({text, words: text.words, removed: state.removed, byLayer: true});
 }
 
 /* ------------------------------------------------------------------------------------------------- what is typed */
@@ -317,7 +340,7 @@ function bindLive() {
     byId('stop').addEventListener('click', stop);
     byId('tier').addEventListener('change', ({target}) => {
         live.tier = target.value;
-        for (const text of page.texts) Object.assign(text, {ablated: undefined, masks: undefined, digest: undefined});
+        for (const text of page.texts) Object.assign(text, {ablated: undefined, digest: undefined});
         startWorker();
         askForView();
     });

@@ -1,7 +1,7 @@
 /* The matrix: a row a query, a column a key. SPDX-License-Identifier: MIT */
 
 const LABEL_CELL = 11; // smallest cell, in CSS pixels, beside which tokens can be read
-const NUMBER_CELL = 36; // and into which a number fits
+const NUMBER_CELL = 33; // and into which a number fits
 const LARGEST_CELL = 80;
 const AXIS = 17; // room for the names of the axes
 
@@ -13,7 +13,7 @@ function layOutMatrix(context, text, available, zoom) {
     const ratio = window.devicePixelRatio || 1, roomy = (available - 40) * zoom / text.cells >= LABEL_CELL;
     const longest = roomy ? Math.max(...text.tokens.map((token) => context.measureText(token).width)) : 0;
     const gutter = AXIS + (roomy ? Math.min(130, available * .3, Math.ceil(longest) + 10) : 34);
-    const free = Math.max(60, available - gutter - 2) * zoom, height = Math.max(330, roomBelow() - gutter - 24) * zoom;
+    const free = Math.max(60, available - gutter - 2) * zoom, height = Math.max(280, roomBelow() - gutter - 24) * zoom;
     /* whole device pixels a cell, so that all cells are alike, unless that costs much of the room */
     const wanted = Math.min(LARGEST_CELL * zoom, free / text.cells, Math.max(4, height / text.cells)), whole = Math.floor(wanted * ratio) / ratio;
     const cell = whole / wanted > .85 ? whole : wanted, size = cell * text.cells;
@@ -141,7 +141,7 @@ function legendNote() {
     const text = currentText(), {component} = state, terms = termsOf(text).length;
     const whose = state.scale === 'text' ? 'all heads' : state.view === 'lines' && state.lines === 'layer' ? 'the heads of the layer' : state.held ? 'these heads' : 'this head';
     const parts = component === PROBS ? ['probability', `scale of ${whose}`] : [
-        terms > 1 ? `logit / √(${terms}d)` : 'logit / √d',
+        terms > 1 ? `logit (scaled by 1/√(${terms}d))` : 'logit (scaled by 1/√d)',
         state.centre ? 'row mean subtracted: a softmax ignores what is constant over the keys' : 'row mean left in: a softmax ignores it',
         `one scale for ${COMPONENTS.filter((_, c) => c <= SUM && hasComponent(text, c)).map((c) => c.name).join(', ')} of ${whose}`];
     if (state.view === 'lines') parts.push(component === PROBS ? 'the stronger a line, the more likely' : 'dashed where negative',

@@ -185,17 +185,18 @@ static void put_data(page_writer *page)
         json_t *about = explorer_text_put(page->options, &contents->texts[k], k,
                                           CELLS_BUDGET_BYTES / contents->text_count, page->out);
         if (contents->is_alone) json_object_set_new(about, "data", json_null());
+        if (contents->texts[k].answers) json_object_set_new(about, "answers", contents->texts[k].answers);
         json_array_append_new(texts, about);
     }
     put_documents(page);
     const live_parts *live = &contents->live;
     if (live->modules) live_parts_put_modules(page->options, live, page->out);
-    json_t *about =
-        json_pack("{s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:b, s:o?}", "model",
-                  json_clean_text(contents->model), "version", deberta_version(), "printed", "layers",
-                  contents->printed_layers, "heads", contents->printed_heads, "palettes", describe_palettes(), "series",
-                  describe_series(), "texts", texts, "files", describe_files(page), "steps", describe_steps(contents),
-                  "alone", contents->is_alone, "live", live->modules ? live_parts_describe(page->options, live) : NULL);
+    json_t *about = json_pack(
+        "{s:o, s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:b, s:o?}", "model", json_clean_text(contents->model),
+        "command", json_clean_text(contents->command), "version", deberta_version(), "printed", "layers",
+        contents->printed_layers, "heads", contents->printed_heads, "palettes", describe_palettes(), "series",
+        describe_series(), "texts", texts, "files", describe_files(page), "steps", describe_steps(contents), "alone",
+        contents->is_alone, "live", live->modules ? live_parts_describe(page->options, live) : NULL);
     put_json(page, "page", about);
     json_decref(about);
 }

@@ -16,6 +16,7 @@ typedef struct explorer_text {
     const input_batch *input;
     size_t row;                           /* of the input */
     const char *data, *figure, *document; /* paths: safetensors as `encode` writes them, PNG, PDF */
+    json_t *answers;                      /* of the model (explorer_without.h); NULL: none. The page takes it */
 } explorer_text;
 
 /* Puts the attention of every layer and head into the page, one element each (id "cells-<text>-<layer>-<head>",
@@ -70,8 +71,9 @@ typedef struct explorer_step {
 
 typedef struct explorer_contents {
     const char *folder, *model;
-    const char *page; /* the file */
-    bool is_alone;    /* it is all that stays: the folder goes when the page is written */
+    const char *page;    /* the file */
+    const char *command; /* of the report itself, as one would type it */
+    bool is_alone;       /* it is all that stays: the folder goes when the page is written */
     live_parts live;
     const char *printed_layers, *printed_heads; /* what the figures show: lists of numbers */
     explorer_text *texts;

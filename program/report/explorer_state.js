@@ -3,6 +3,7 @@
 
 const state = {text: 0, layer: 0, head: 0, component: PROBS, centre: true, scale: 'head', signed: 'polar', sequential: 'blues', map: 'picture',
     step: 0, // of the guide
+    question: 0, // which of the model's answers is shown
     run: 0, // number of the last text that was computed here
     view: 'matrix', // or lines, heads
     lines: 'head', // whose lines: of the head, or of its layer

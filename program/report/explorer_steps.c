@@ -11,6 +11,7 @@
 #include "program/commands.h"
 #include "program/encode/encode_options.h"
 #include "program/receptive_field/receptive_field_output.h"
+#include "program/report/explorer_without.h"
 #if HAVE_VIZ
 #include "program/attention/attention_options.h"
 #endif
@@ -185,7 +186,7 @@ static void run_sweep(explorer_job *job, const char *title, explorer_document do
     give_document(job, sweep, document);
     run_step(job, title, sweep);
 #if HAVE_VIZ
-    if (!is_curve) return;
+    if (!is_curve || job->contents.is_alone) return;
     common_options *plot = options_begin(&command_bench_plot, job->options, document_path(job, document, "json"));
     give_output(job, plot, &plot->outs, document_path(job, document, "png"));
     run_step(job, "Latency, drawn", plot);
@@ -246,17 +247,30 @@ static void run_training(explorer_job *job)
 #endif
 }
 
-/* Runs the longest steps last, so that most mistakes show at once. A page alone measures nothing and has no figures: it
- * is about the model, not about this machine, and has no folder for them. */
+/* Options of the sweeps ask for them, too. */
+static bool wants_latency(const explorer_job *job)
+{
+    const report_options *o = job->o;
+    const void *const members[] = {&o->lengths, &o->sweep_layers, &o->reps};
+    bool is_asked_for = o->parts[PART_LATENCY] == PART_ASKED_FOR;
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+        is_asked_for = is_asked_for || option_given(job->options, members[k]);
+    return is_asked_for && o->parts[PART_LATENCY] != PART_LEFT_OUT;
+}
+
+/* Runs the longest steps last, so that most mistakes show at once. A page alone has no figures, for want of a folder.
+ */
 void explorer_steps_run(explorer_job *job)
 {
+    const part_choice *parts = job->o->parts;
     common_options *info = explorer_steps_begin(job, &command_info);
     option_give(info, &info->json, NULL);
     give_document(job, info, DOCUMENT_INFO);
     run_step(job, "The machine and the model", info);
     if (!job->contents.is_alone) run_training(job);
     for (size_t k = 0; k < job->contents.text_count; k++) run_text(job, k);
-    if (job->has_relative_positions && !job->o->skip[SKIP_RECEPTIVE_FIELD]) run_receptive_field(job);
-    if (!job->o->skip[SKIP_VERIFY]) run_verify(job);
-    if (!job->contents.is_alone && !job->o->skip[SKIP_LATENCY]) run_latency(job);
+    explorer_answers_compute(job->options, job->texts, job->contents.text_count);
+    if (job->has_relative_positions && parts[PART_RECEPTIVE_FIELD] != PART_LEFT_OUT) run_receptive_field(job);
+    if (parts[PART_VERIFY] == PART_ASKED_FOR) run_verify(job);
+    if (wants_latency(job)) run_latency(job);
 }

@@ -5,7 +5,10 @@
 
 #include "program/report/explorer_parts.h"
 
-typedef enum skipped { SKIP_LATENCY, SKIP_VERIFY, SKIP_RECEPTIVE_FIELD, SKIP_COUNT } skipped;
+/* Parts of a report that can be asked for (--with) and left out (--skip). Measuring and verifying take far longer than
+ * all else, so that only the receptive field comes without being asked for. */
+typedef enum report_part { PART_LATENCY, PART_VERIFY, PART_RECEPTIVE_FIELD, PART_COUNT } report_part;
+typedef enum part_choice { PART_BY_DEFAULT, PART_ASKED_FOR, PART_LEFT_OUT } part_choice;
 enum { EXPLORER_MOST_TEXTS = 16, EXPLORER_MOST_STEPS = 2 * EXPLORER_MOST_TEXTS + 8 };
 
 typedef struct report_options {
@@ -13,8 +16,8 @@ typedef struct report_options {
     const char *layers, *heads;         /* of the printed figure; both NULL: the head that the page opens on */
     const char *lengths, *sweep_layers; /* size lists; sweep_layers NULL: chosen by the model */
     size_t reps;
-    const char *training_log; /* NULL: that of the model's folder, if it has one */
-    bool skip[SKIP_COUNT];
+    const char *training_log;      /* NULL: that of the model's folder, if it has one */
+    part_choice parts[PART_COUNT]; /* the last option that names a part decides */
     live_parts live;
 } report_options;
 

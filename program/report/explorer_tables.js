@@ -18,6 +18,19 @@ function table(columns, rows, caption) {
 const folded = (title, ...children) => make('details', {}, make('summary', {}, title), ...children);
 const absent = (section, text) => section.append(make('p', {class: 'quiet'}, text));
 
+/* A line that one can type, with a button that copies it. */
+function commandLine(command, title, failed = false) {
+    const button = make('button', {type: 'button', 'aria-label': `Copy: ${title}`}, 'Copy');
+    button.addEventListener('click', () => copyText(button.previousElementSibling, button));
+    return make('div', {class: 'command'}, make('code', {class: failed ? 'bad' : null, title}, command), button);
+}
+
+/* A part that was not asked for says by which command it comes; of two options that name a part the last decides. */
+function notAskedFor(section, text, part) {
+    absent(section, text);
+    section.append(commandLine(`${page.command} --with ${part}`, `a report with ${part}`));
+}
+
 /* ----------------------------------------------------------------------------------------------------- verification */
 
 /* One line a kind of result, with the worst of every tier; all results are below. */
@@ -50,7 +63,7 @@ function summaryTable(results) {
 
 function buildVerification() {
     const verify = readJson('verify'), section = byId('verification');
-    if (!verify) return absent(section, 'Not run.');
+    if (!verify) return notAskedFor(section, 'Not run, as it takes longer than all else. This command adds it:', 'verify');
     const failures = verify.failures;
     section.append(make('p', {}, `${verify.checks} checks, `, make('span', {class: failures ? 'bad' : null}, `${failures} failed`),
         '. Bits are compared with the scalar tier; errors against float64 are in eps = 2⁻²³ times the largest magnitude.',
@@ -66,7 +79,7 @@ const FIELD_DEFINITIONS = [['run', 'unbroken run'], ['unique_set', 'distinct dis
 
 function buildReceptiveField() {
     const field = readJson('receptive-field'), section = byId('receptive-field');
-    if (!field) return absent(section, readJson('info')?.model?.relative_rows ? 'Not computed.' : 'The model has no relative positions.');
+    if (!field) return absent(section, readJson('info')?.model?.relative_rows ? 'Left out by --skip receptive-field.' : 'The model has no relative positions.');
     const {contiguous_unique: near, unique_distances: unique} = field, tables = make('div', {class: 'pairs'});
     section.append(make('p', {class: 'quiet'}, field.meaning ? `${field.meaning[0].toUpperCase()}${field.meaning.slice(1)}.` : ''),
         make('p', {}, `K = ${field.k}, ${field.slots_used} rows in use. Alone on their row: ${unique.count} distances, ${near.left} keys to the left and ${near.right} to the right. `,
@@ -162,11 +175,7 @@ function buildCommands() {
     const section = byId('commands');
     section.append(make('p', {class: 'quiet'}, page.alone ? 'Each line makes a part of this page again.' : 'Each line makes its part of this folder again; commands.sh holds all of them.'));
     if (!page.live) section.append(make('p', {class: 'quiet'}, 'This page computes no sentences of yours. One that does: ./build.sh wasm, then deberta report --live.'));
-    for (const step of page.steps) {
-        const button = make('button', {type: 'button', 'aria-label': `Copy: ${step.title}`}, 'Copy');
-        button.addEventListener('click', () => copyText(button.previousElementSibling, button));
-        section.append(make('div', {class: 'command'}, make('code', {class: step.failed ? 'bad' : null, title: step.title}, step.command ?? ''), button));
-    }
+    for (const step of page.steps) section.append(commandLine(step.command ?? '', step.title, step.failed));
     if (page.files.length) section.append(table(['file', 'holds', 'bytes'], page.files.map((file) => [file.name, make('span', {}, file.what, ' ', make('a', {href: file.name}, 'open')), file.bytes.toLocaleString('en')])));
 }
 

@@ -4,12 +4,11 @@
  * in:  {load: {modules: {tier: {pieces, bytes}}, tier or '', modelBytes}}
  *      {piece: {name, bytes, text}}, the next piece of that file of the page, or {file: {name, bytes, blob}}; weights last
  *      {open: {precision}}
- *      {run: {number, text, pair or null, removed}}
+ *      {run: {number, text, pair or null, removed, byLayer}}
  * out: {ready: {model, tier, tiers}}, {progress: {number, done, of}}, {failed: {number or null, message}}
- *      {answer: {number, about, cells, masks, sha256, milliseconds}}
+ *      {answer: {number, about, cells, answer, sha256, milliseconds}}, or by layer {answer: {number, layers}}
  * SPDX-License-Identifier: MIT */
 const MOST_MODEL_BYTES = 3e9; // sizes have 32 bits there, and packed weights come on top
-const TOP = 5, NO_SUCH_HEAD = -4; // DEBERTA_E_UNSUPPORTED
 let x = null; // exports of the module
 let filling = null; // the file whose pieces come
 let hasTokenizer = false;
@@ -143,26 +142,21 @@ async function open({precision}) {
 
 /* ------------------------------------------------------------------------------------------------------------ a text */
 
-/* As fill-mask has them: after the decoder where there is one. A model without such a head has none. */
-function candidates() {
-    for (const decoder of [1, 0]) {
-        const status = x.candidates(TOP, decoder);
-        if (status === 0) return answer();
-        if (status !== NO_SUCH_HEAD) ok(status);
-    }
-    return [];
-}
-
-function run({number, text, pair, removed}) {
+function run({number, text, pair, removed, byLayer}) {
     const start = performance.now();
     running = number;
     withTexts([text, pair], (at, bytes, pairAt, pairBytes) => ok(x.tokenize(at, bytes, pairAt, pairBytes)));
+    if (byLayer) {
+        withTexts([removed], (at) => ok(x.answers_by_layer(at)));
+        postMessage({answer: {number, layers: answer()}});
+        return;
+    }
     withTexts([removed], (at) => ok(x.explore(at)));
     const about = answer(), at = x.cells() >>> 0, cells = new Uint8Array(x.memory.buffer).slice(at, at + (x.cells_bytes() >>> 0));
     ok(x.hidden_digest());
     const {sha256} = answer();
-    const masks = candidates();
-    postMessage({answer: {number, about, cells, masks, sha256, milliseconds: performance.now() - start}}, [cells.buffer]);
+    ok(x.answers_describe());
+    postMessage({answer: {number, about, cells, answer: answer(), sha256, milliseconds: performance.now() - start}}, [cells.buffer]);
 }
 
 async function handle(data) {

@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "output/scope.h"
 #include "program/commands.h"
+#include "program/frame/figure_style.h"
 #include "program/frame/input/labelled_text.h"
 #include "program/frame/open_model.h"
 #include "program/tasks/eval_output.h"
@@ -139,6 +140,7 @@ typedef struct eval_options {
     reading_options reading; /* files: those of --minimal-pairs */
     int against, score, mlm_decoder;
     const char *pair_scores;
+    figure_style style;
 } eval_options;
 
 typedef struct eval_job {
@@ -225,8 +227,8 @@ static void eval_draw(const common_options *options, const eval_job *job)
                      100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts, score.texts == 1 ? "" : "s");
     const char *precision = low_precision_name(options);
     const char *note = precision ? options_text(options, "Linear layers in %s.", precision) : NULL;
-    output_draw(options, job->paths.figures, job->paths.figure_count, DRAWING(eval_figure_draw), &job->findings,
-                &(const figure_style){.title = title, .note = note});
+    output_draw(options, &job->paths, DRAWING(eval_figure_draw), &job->findings, &((const eval_options *)options)->style,
+                title, note);
 }
 
 static int run_pairs(const common_options *options)
@@ -237,6 +239,7 @@ static int run_pairs(const common_options *options)
         usage_wrong(options, "'%s': a file of labelled texts does not go with --minimal-pairs", options->arguments[1]);
     if (o->score == PAIR_SCORE_RTD && option_given(options, &o->mlm_decoder))
         option_wrong(options, &o->mlm_decoder, "--score rtd has no use for a decoder");
+    figure_style_refuse(options, &o->style);
     return minimal_pairs_run(&o->reading, &request);
 }
 
@@ -255,7 +258,7 @@ static int run_labels(const common_options *options)
                                          .silent = true,
                                          .finish = eval_finish};
     eval_job job = {0};
-    output_paths_read(options, &job.paths);
+    output_paths_read(options, &((const eval_options *)options)->style, &job.paths);
     job.format = result_format_read(options);
     int status = task_run_all(options, &command, &job);
     /* Bad lines among good ones are reported and the scores stand; without any good one there is nothing to draw. */
@@ -297,7 +300,9 @@ static const option pairs[] = {
     {.name = NULL},
 };
 
-static const option_group groups[] = {{labels, 0, NULL}, {pairs, 0, "minimal pairs"}, {NULL, 0, NULL}};
+static const option looks[] = {FIGURE_STYLE_ROWS(eval_options, style), {.name = NULL}};
+static const option_group groups[] = {
+    {labels, 0, NULL}, {pairs, 0, "minimal pairs"}, {looks, 0, "the picture"}, {NULL, 0, NULL}};
 
 const command command_eval = {
     .name = "eval",

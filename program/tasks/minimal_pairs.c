@@ -372,7 +372,7 @@ int minimal_pairs_run(const reading_options *options, const pair_request *reques
     pair_run run = {.options = common, .request = request};
     const result_format format = result_format_read(common);
     output_paths paths;
-    output_paths_read(common, &paths);
+    output_paths_read(common, NULL, &paths);
     if (paths.figure_count)
         usage_wrong(common, "--out: '%s' is a picture's name, and of minimal pairs there is none", paths.figures[0]);
     if (request->scores && strcmp(request->scores, "-") == 0)

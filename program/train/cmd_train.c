@@ -10,6 +10,8 @@
 #include "core/base/clock.h"
 #include "core/base/memory.h"
 #include "core/base/numbers.h"
+#include "core/io/checkpoint.h"
+#include "core/io/folder_kind.h"
 #include "core/io/mapped_file.h"
 #include "output/json_text.h"
 #include "program/commands.h"
@@ -298,6 +300,20 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
 
 static void tell_note(void *context, const char *sentence) { say_note(context, "note: %s", sentence); }
 
+/* Refuses a folder without weights, which is what somebody has who begins a new model, and names the option for that.
+ */
+static void check_weights(const train_options *o)
+{
+    const char *folder = o->common.arguments[0];
+    char advice[256];
+    if (strncmp(folder, "synthetic:", 10) == 0 || !option_exists(&o->common, &o->config)) return;
+    if (checkpoint_has_weights(folder) || *folder_other_weights(folder, advice, sizeof advice)) return;
+    end_with(&o->common, EXIT_INPUT,
+             "%s: no weights; expected model.safetensors or pytorch_model.bin, or for a new model --config %s in place "
+             "of MODEL",
+             folder, folder);
+}
+
 static int run_task(const common_options *common, deberta_training_task task)
 {
     deberta_error error = {0};
@@ -311,7 +327,10 @@ static int run_task(const common_options *common, deberta_training_task task)
         signals_watch((const int[]){SIGINT, SIGHUP, 0}, interrupt, (int)SA_RESETHAND | SA_RESTART);
         stop_request_watch();
     }
-    if (!o->config) check_model_place(common);
+    if (!o->config) {
+        check_model_place(common);
+        check_weights(o);
+    }
     finetune_data data;
     deberta_trainer_options options = train_trainer_options(o, task);
     options.note = tell_note;

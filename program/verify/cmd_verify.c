@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "program/commands.h"
 #include "program/frame/ablate.h"
+#include "program/frame/figure_style.h"
 #include "program/frame/input/input.h"
 #include "program/frame/open_model.h"
 #include "program/frame/text_output.h"
@@ -22,6 +23,7 @@ typedef struct verify_request {
     const char *audit, *generator, *published; /* the folder of a run; where its generator is; a line of --commit */
     size_t segments;
     bool commit;
+    figure_style style;
 } verify_request;
 
 static verify_options options_of(const common_options *options)
@@ -46,14 +48,14 @@ typedef struct verify_output {
     output_paths paths;
 } verify_output;
 
-static void draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
+static void draw_report(const verify_request *request, const output_paths *paths, const verify_report *report)
 {
+    const common_options *options = &request->reading.common;
     const char *precision = low_precision_name(options);
-    const figure_style style = {
-        .title = precision ? options_text(options, "errors of %s against float64, by layer", precision)
-                           : "errors against float64, by layer",
-        .note = report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier." : "eps = 2⁻²³, on every tier."};
-    output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report, &style);
+    const char *title = precision ? options_text(options, "errors of %s against float64, by layer", precision)
+                                  : "errors against float64, by layer";
+    output_draw(options, paths, DRAWING(verify_figure_draw), report, &request->style, title,
+                report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier." : "eps = 2⁻²³, on every tier.");
 }
 
 static void publish(const common_options *options, const verify_output *to)
@@ -208,7 +210,7 @@ static int verify_run(const common_options *options)
     verify_output output;
     check_request(request);
     output.format = result_format_read(options);
-    output_paths_read(options, &output.paths);
+    output_paths_read(options, &request->style, &output.paths);
     if (request->audit) return audit_run(request, &output);
     if (request->mutate) return mutate(request, &verify, &output);
     if (request->publish) {
@@ -224,7 +226,7 @@ static int verify_run(const common_options *options)
         must(options, verify_sleef(&report, &verify, &error), &error);
         must(options, verify_standard(&report, &verify, &error), &error);
     }
-    draw_report(options, &output.paths, &report);
+    draw_report(request, &output.paths, &report);
     finish_result(options, output.paths.text, verify_result(&report, &verify), output.format);
     scope_free(&report.memory);
     if (!report.failures) return EXIT_OK;
@@ -269,11 +271,14 @@ static const option options[] = {
     {.name = NULL},
 };
 
+static const option looks[] = {FIGURE_STYLE_ROWS(verify_request, style), {.name = NULL}};
+static const option_group groups[] = {{options, 0, NULL}, {looks, 0, "the picture"}, {.options = NULL}};
+
 const command command_verify = {
     .name = "verify",
     .summary = "every tier bit for bit against scalar, and all of them against float64",
     .arguments = "[MODEL]",
-    .options = options,
+    .groups = groups,
     .size = sizeof(verify_request),
     .defaults = &(const verify_request){.tokens = 48, .segments = 1},
     .most_outputs = OUTPUT_PATHS_MOST,

@@ -8,6 +8,7 @@
 SPDX-License-Identifier: MIT
 """
 from ._abi import ArgumentError, Error, FileError, FormatError, NoteWarning, OutOfMemoryError, SystemRefusedError, UnsupportedError, library as _library
+from ._attribution import Attribution
 from ._model import Model, Tokens
 from ._program import Figure, attention_figure, bench
 from .accelerate import accelerate, restore
@@ -15,5 +16,5 @@ from .batches import Encoder
 from .comparison import Comparison, compare
 
 __version__: str = _library.version().decode()
-__all__ = ["Model", "Encoder", "Tokens", "Figure", "Comparison", "accelerate", "restore", "compare", "attention_figure", "bench", "Error", "ArgumentError", "FileError",
+__all__ = ["Model", "Encoder", "Tokens", "Figure", "Comparison", "Attribution", "accelerate", "restore", "compare", "attention_figure", "bench", "Error", "ArgumentError", "FileError",
            "FormatError", "NoteWarning", "OutOfMemoryError", "SystemRefusedError", "UnsupportedError"]

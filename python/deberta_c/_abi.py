@@ -75,6 +75,8 @@ ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedErro
 
 VERSION_NUMBER = 100  # DEBERTA_VERSION_NUMBER of the headers that this file follows
 HERE = Path(__file__).resolve().parent
+# Where library and program are: beside the modules, or, for modules that are used where the source lies, where ./build.sh puts them.
+BUILT = next((place for place in (HERE, HERE.parents[1] / "build") if (place / "libdeberta.so.0").exists()), HERE)
 INT, SIZE, DOUBLE, POINTER, AT = c.c_int, c.c_size_t, c.c_double, c.c_void_p, c.POINTER
 COMPONENTS = ("c2c", "c2p", "p2c", "logits", "probs")
 TASKS = ("mlm", "mlm_emd", "rtd", "sequence", "token", "qa")
@@ -159,11 +161,11 @@ FUNCTIONS = {
 
 def _load() -> Any:
     """deberta_encode() is library.encode(); what returns a status raises the library's sentence instead."""
-    name, library = os.environ.get("DEBERTA_LIBRARY") or str(HERE / "libdeberta.so.0"), SimpleNamespace()
+    name, library = os.environ.get("DEBERTA_LIBRARY") or str(BUILT / "libdeberta.so.0"), SimpleNamespace()
     try:
         opened = c.CDLL(name)
     except OSError as reason:
-        raise ImportError(f"{name}: the library of this package cannot be loaded ({reason}); was it installed with pip?") from None
+        raise ImportError(f"{name}: the library of this package cannot be loaded ({reason}); was it installed with pip, or built with ./build.sh?") from None
     _check_version(name, opened)
     for short, kinds in FUNCTIONS.items():
         result, *parameters = map(_kind, kinds.split())

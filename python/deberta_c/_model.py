@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _abi as abi
 from ._abi import ArgumentError, library, one_of, terminated, whole_number
-from . import _program
+from . import _attribution, _program
 from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers
 from ._session import Capture, Changes, Matrices, Session, parse_ablations
 from ._tasks import Tasks
@@ -275,6 +275,12 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     def receptive_field(self, **options: Any) -> Dict[str, Any]:
         """What `deberta receptive-field --json` says of this model: docs/receptive-field.md has the members."""
         return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **options})
+
+    def attribute(self, text: Any, pair: Optional[str] = None, **options: Any) -> "_attribution.Attribution":
+        """Which words, distances and positions an answer comes from (docs/attribution.md). text: one text, or a pair as a tuple. options: as
+        of `deberta attribute` (class_="Moby-Dick", answer="store,house", token="captain", of="log-probability", baseline="pad", steps=64,
+        parts=["words", "distances"])."""
+        return _attribution.attribute(self, text, pair, **options)
 
 
 class Asked:

@@ -17,10 +17,10 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._abi import ArgumentError, Error, FormatError, HERE, SystemRefusedError, UnsupportedError, note, terminated
+from ._abi import ArgumentError, BUILT, Error, FormatError, SystemRefusedError, UnsupportedError, note, terminated
 from ._inputs import as_texts, one_text
 from ._outputs import output_suffix
-PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(HERE / "deberta")
+PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(BUILT / "deberta")
 SCREEN_DPI = 144
 FORMATS = (".svg", ".pdf", ".png")  # of a figure
 SEVERAL_TEXTS = ("difference", "kernel")  # kinds of figures

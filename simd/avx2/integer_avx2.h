@@ -12,6 +12,10 @@
 /* Rows and inputs that are widened at a time: 48 x 768 x 2 bytes of A stay in L2, 384 x 16 x 2 of B in L1. */
 enum { WIDE_ROWS = 48, WIDE_DEPTH = 384, WIDE_TILE_ROWS = 6 };
 
+#define INTEGER_MAX_ROWS    WIDE_ROWS
+#define INTEGER_MAX_VECTORS VECTORS
+#include "simd/tmpl/integer_finish_tmpl.h"
+
 /* Widens one digit's inputs of a row, less `zero`, from tiles into [depth]. */
 VF void widen_row(const integer_gemm_task *task, const uint8_t *plane, size_t row, int16_t zero, int16_t *wide)
 {
@@ -127,16 +131,7 @@ VF void wide_panel(const integer_format format, const integer_gemm_task *task, s
             row = end;
         }
     }
-    for (size_t row = 0; row < rows; row++) {
-        float tile[PANEL];
-        UNROLL for (int v = 0; v < VECTORS; v++)
-        {
-            const int32_t *sum = sums + row * (size_t)digits * PANEL + (size_t)v * VF_LANES;
-            const vi both[2] = {vi_load(sum), digits == 2 ? vi_load(sum + PANEL) : vi_set1(0)};
-            vf_store(tile + v * VF_LANES, integer_value(format, DIGITS_LESS_ZERO, task, first + row, panel, v, both));
-        }
-        integer_finish(1, 1, task, first + row, panel, tile);
-    }
+    integer_finish(format, DIGITS_LESS_ZERO, 1, task, rows, first, panel, sums);
 }
 
 VF void wide_rows(const integer_format format, const integer_gemm_task *task, size_t first, size_t rows)

@@ -9,6 +9,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "simd/tmpl/integer_finish_tmpl.h"
+
 enum { QUAD_BYTES = 4, QUADS = DIGIT_TILE_INPUTS / QUAD_BYTES, PANEL_QUAD_BYTES = QUAD_BYTES * PANEL };
 
 /* Copies a quad of A to all lanes. */
@@ -44,20 +46,41 @@ VF void dot_inputs(const int digits, const int rows, const int panels, vi x[INTE
     }
 }
 
-/* Converts the sums of a tile to C, one row at a time. */
-VF void dot_finish(const integer_format format, size_t rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel,
-                   const int32_t *sums)
-{
-    for (size_t i = 0; i < rows; i++) {
-        float tile[INTEGER_MAX_VECTORS * VF_LANES];
-        UNROLL for (int v = 0; v < panels * VECTORS; v++) {
-            const int32_t *at = sums + (i * (size_t)(panels * VECTORS) + (size_t)v) * 2 * VF_LANES;
-            const vi both[2] = {vi_load(at), format == TWO_DIGITS ? vi_load(at + VF_LANES) : vi_set1(0)};
-            vf_store(tile + v * VF_LANES,
-                     integer_value(format, INTEGER_OPERAND, task, row + i, panel + (size_t)(v / VECTORS), v % VECTORS, both));
-        }
-        integer_finish(1, panels, task, row + i, panel, tile);
+/* Converts the sums of a tile to C: separate functions, of which one serves all numbers of rows. */
+#define DOT_FINISH(format, name, panels)                                                                               \
+    static __attribute__((noinline)) void VF_NAME(name##_##panels)(const integer_gemm_task *task, size_t rows, size_t row, \
+                                                                    size_t panel, const int32_t *sums)                 \
+    {                                                                                                                  \
+        integer_finish(format, INTEGER_OPERAND, panels, task, rows, row, panel, sums);                                 \
     }
+#define DOT_FINISH_ALL(panels)                                                                                         \
+    DOT_FINISH(ONE_DIGIT, dot_finish_u8, panels)                                                                       \
+    DOT_FINISH(TWO_DIGITS, dot_finish_u8x2, panels)                                                                    \
+    DOT_FINISH(FIFTEEN_BITS, dot_finish_u15, panels)
+DOT_FINISH_ALL(1)
+#if INTEGER_PANELS(1) > 1
+DOT_FINISH_ALL(2)
+#endif
+#if INTEGER_PANELS(1) > 2
+DOT_FINISH(ONE_DIGIT, dot_finish_u8, 3)
+DOT_FINISH(FIFTEEN_BITS, dot_finish_u15, 3)
+#endif
+
+typedef void dot_finish_function(const integer_gemm_task *task, size_t rows, size_t row, size_t panel, const int32_t *sums);
+
+VF dot_finish_function *dot_finish_of(const integer_format format, const int panels)
+{
+    (void)panels; /* where there is only one */
+#define FINISH_OF(n)                                                                                                   \
+    (format == ONE_DIGIT ? VF_NAME(dot_finish_u8_##n) : format == TWO_DIGITS ? VF_NAME(dot_finish_u8x2_##n) : VF_NAME(dot_finish_u15_##n))
+#if INTEGER_PANELS(1) > 2
+    if (panels == 3) return format == ONE_DIGIT ? VF_NAME(dot_finish_u8_3) : VF_NAME(dot_finish_u15_3);
+#endif
+#if INTEGER_PANELS(1) > 1
+    if (panels == 2) return FINISH_OF(2);
+#endif
+    return FINISH_OF(1);
+#undef FINISH_OF
 }
 
 VF void dot_tile(const integer_format format, const int rows, const int panels, const integer_gemm_task *task, size_t row,
@@ -85,9 +108,11 @@ VF void dot_tile(const integer_format format, const int rows, const int panels, 
     int32_t sums[INTEGER_MAX_ROWS * INTEGER_MAX_VECTORS * 2 * VF_LANES];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
-            UNROLL for (int d = 0; d < digits; d++) vi_store(sums + ((i * panels * VECTORS + v) * 2 + d) * VF_LANES, x[i][v][d]);
-    __asm__ volatile("" ::"r"(sums) : "memory");
-    dot_finish(format, (size_t)rows, panels, task, row, panel, sums);
+            UNROLL for (int d = 0; d < digits; d++)
+                vi_store(sums + ((i * panels + v / VECTORS) * digits + d) * PANEL + v % VECTORS * VF_LANES, x[i][v][d]);
+    size_t count = (size_t)rows; /* nor does it see how many rows there are: it would make a copy of the epilogue for each */
+    __asm__ volatile("" : "+r"(count) : "r"(sums) : "memory");
+    dot_finish_of(format, panels)(task, count, row, panel, sums);
 }
 
 #define DOT_CASE(n)                                                                                                    \

@@ -1,4 +1,5 @@
-/* The common code of integer products: conversion of sums to float32, and prefetching of the next panels.
+/* The common code of integer products: conversion of sums to float32 before the scales, and prefetching of the next
+ * panels.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -24,43 +25,6 @@ VF vf integer_value_of(const integer_format format, const enum integer_operand o
     const vi high = of != DIGITS_STORED ? sums[0] : vi_sub(sums[0], vi_shift_left7(vi_load(b_sum)));
     const vi mixed = of != DIGITS_STORED ? sums[1] : vi_sub(sums[1], vi_shift_left7(vi_load(b_sum + PANEL)));
     return vf_fma(vf_from_int(mixed), vf_set1(0x1p-7f), vf_from_int(high));
-}
-
-VF vf integer_value(const integer_format format, const enum integer_operand of, const integer_gemm_task *task,
-                    size_t row, size_t panel, int v, const vi *sums)
-{
-    return integer_value_of(format, of, task->a_zero + row,
-                            task->b_sum + panel * (size_t)FORMAT_DIGITS(format) * PANEL + (size_t)v * VF_LANES, sums);
-}
-
-/* Converts x (values, before the scales) to C, for `rows` rows and `panels` panels; tile [rows][panels][16]. */
-VF void integer_finish(const int rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel, float *tile)
-{
-    UNROLL for (int i = 0; i < rows; i++) {
-        const vf a_scale = vf_broadcast(task->a_scale + row + (size_t)i);
-        UNROLL for (int v = 0; v < panels * VECTORS; v++) {
-            const size_t p = panel + (size_t)(v / VECTORS), lane = (size_t)(v % VECTORS) * VF_LANES;
-            const float *c = task->c + (row + (size_t)i) * task->ldc + p * task->c_panel_stride + lane;
-            float *x = tile + (i * panels * VECTORS + v) * VF_LANES;
-            vf start = task->accumulate ? vf_load(c) : task->bias ? vf_load(task->bias + p * PANEL + lane) : vf_zero();
-            if (task->c_scale) start = vf_mul(start, vf_broadcast(task->c_scale + row + (size_t)i));
-            vf_store(x, vf_fma(vf_load(x), vf_mul(a_scale, vf_load(task->b_scale + p * PANEL + lane)), start));
-        }
-    }
-    if (task->gelu) VF_NAME(gelu_values)(tile, (size_t)(rows * panels * PANEL));
-    UNROLL for (int i = 0; i < rows; i++)
-        UNROLL for (int v = 0; v < panels * VECTORS; v++) {
-            const size_t p = panel + (size_t)(v / VECTORS), lane = (size_t)(v % VECTORS) * VF_LANES;
-            vf y = vf_load(tile + (i * panels * VECTORS + v) * VF_LANES);
-            if (task->outer_column)
-                y = vf_add(y, vf_add(vf_broadcast(task->outer_column + (row + (size_t)i) * task->outer_ld),
-                                     vf_load(task->outer_row + p * PANEL + lane)));
-            if (task->residual)
-                y = vf_add(y, vf_load(task->residual + (row + (size_t)i) * task->ld_residual +
-                                      p * task->residual_panel_stride + lane));
-            if (task->row_scale) y = vf_mul(y, vf_broadcast(task->row_scale + row + (size_t)i));
-            vf_store(task->c + (row + (size_t)i) * task->ldc + p * task->c_panel_stride + lane, y);
-        }
 }
 
 /* While `panels` panels from `panel` on are multiplied in `steps` steps, the bytes after them go to L2. */

@@ -61,19 +61,26 @@ VF void softmax_row(const bool masked, const softmax_task *task, size_t row)
     const float base = maximum == -__builtin_inff() ? 0.0f : maximum;
 
     const vf minus = vf_set1(base);
+    const vs minus_all = vs_set1(base);
     vf sums[PARTIALS];
     UNROLL for (size_t v = 0; v < PARTIALS; v++) sums[v] = vf_zero();
-    for (size_t j = 0; j < whole; j += PANEL)
+    size_t j = 0;
+    for (; j + VS_LANES <= whole; j += VS_LANES) {
+        const vs e = vs_exp(vs_sub(vs_load(s + j), minus_all));
+        vs_store(s + j, e);
+        UNROLL for (int k = 0; k < AT_ONCE; k++) sums[k % PARTIALS] = vf_add(sums[k % PARTIALS], e.v[k]);
+    }
+    for (; j < whole; j += PANEL)
         UNROLL for (size_t v = 0; v < PARTIALS; v++) {
             const vf e = vf_exp(vf_sub(vf_load(s + j + v * VF_LANES), minus));
             vf_store(s + j + v * VF_LANES, e);
             sums[v] = vf_add(sums[v], e);
         }
     UNROLL for (size_t v = 0; v < PARTIALS; v++) { /* absent elements add exp(-inf) = 0, which changes nothing */
-        const size_t j = whole + v * VF_LANES, n = lanes_left(keys, j);
+        const size_t at = whole + v * VF_LANES, n = lanes_left(keys, at);
         if (n == 0) break;
-        const vf e = vf_exp(vf_sub(vf_load_n(s + j, n, lowest), minus));
-        vf_store_n(s + j, n, e);
+        const vf e = vf_exp(vf_sub(vf_load_n(s + at, n, lowest), minus));
+        vf_store_n(s + at, n, e);
         sums[v] = vf_add(sums[v], e);
     }
     const float sum = sum_of_partials(sums);
@@ -142,6 +149,7 @@ static void VF_NAME(layernorm_f32)(float *y, size_t ldy, const float *x, size_t 
 
 #define ACTIVATE_CASE(NAME, name, ...)                                                                                 \
     case ACTIVATION_##NAME:                                                                                            \
+        for (; e + VS_LANES <= n; e += VS_LANES) vs_store(x + e, vs_##name(vs_load(x + e)));                           \
         for (; e + VF_LANES <= n; e += VF_LANES) vf_store(x + e, vf_##name(vf_load(x + e)));                           \
         if (e < n) vf_store_n(x + e, n - e, vf_##name(vf_load_n(x + e, n - e, vf_zero())));                            \
         break;

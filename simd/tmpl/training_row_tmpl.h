@@ -89,22 +89,21 @@ static void VF_NAME(layernorm_backward_f32)(const layernorm_backward_task *task)
 /* The function and its derivative share most of their work, which the compiler detects. */
 #define ACTIVATE_BACKWARD_CASE(name, function, derivative)                                                             \
     case name:                                                                                                         \
-        if (y)                                                                                                         \
-            for (; e + VF_LANES <= n; e += VF_LANES) {                                                                 \
-                const vf u = vf_load(x + e);                                                                           \
-                vf_store(y + e, function(u));                                                                          \
-                vf_store(dy + e, vf_mul(vf_load(dy + e), derivative(u)));                                              \
-            }                                                                                                          \
+        for (; e + VS_LANES <= n; e += VS_LANES) {                                                                     \
+            const vs u = vs_load(x + e);                                                                               \
+            if (y) vs_store(y + e, vs_##function(u));                                                                  \
+            vs_store(dy + e, vs_mul(vs_load(dy + e), vs_##derivative(u)));                                             \
+        }                                                                                                              \
         for (; e < n; e += VF_LANES) {                                                                                 \
             const size_t here = lanes_left(n, e);                                                                      \
             const vf u = vf_load_n(x + e, here, vf_zero());                                                            \
-            if (y) vf_store_n(y + e, here, function(u));                                                               \
-            vf_store_n(dy + e, here, vf_mul(vf_load_n(dy + e, here, vf_zero()), derivative(u)));                       \
+            if (y) vf_store_n(y + e, here, vf_##function(u));                                                          \
+            vf_store_n(dy + e, here, vf_mul(vf_load_n(dy + e, here, vf_zero()), vf_##derivative(u)));                  \
         }                                                                                                              \
         break;
 
 #define ACTIVATE_BACKWARD_LISTED(NAME, name, ...)                                                                      \
-    ACTIVATE_BACKWARD_CASE(ACTIVATION_##NAME, vf_##name, vf_##name##_derivative)
+    ACTIVATE_BACKWARD_CASE(ACTIVATION_##NAME, name, name##_derivative)
 
 static void VF_NAME(activate_backward_f32)(float *dy, float *y, const float *x, size_t n, activation function)
 {
@@ -112,7 +111,7 @@ static void VF_NAME(activate_backward_f32)(float *dy, float *y, const float *x, 
     switch (function) {
     case ACTIVATION_NONE: break;
         ACTIVATIONS(ACTIVATE_BACKWARD_LISTED)
-        ACTIVATE_BACKWARD_CASE(ACTIVATION_EXP, vf_exp_any, vf_exp_any)
+        ACTIVATE_BACKWARD_CASE(ACTIVATION_EXP, exp_any, exp_any)
     }
 }
 

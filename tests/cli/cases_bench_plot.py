@@ -284,7 +284,7 @@ def test_all_or_none(bench):
 
 
 def test_choices(bench):
-    assert [line.split()[0] for line in bench.fine("bench", "plot", "--figure", "list").out.splitlines()] == [*KINDS, "error"]
+    assert [line.split()[0] for line in bench.fine("bench", "plot", "--figure", "list").out.splitlines()] == [*KINDS, "error", "bars"]
     bench.fine("bench", "plot", SAMPLE, "--figure", "all", "--dpi", "60", "-o", "all.png")
     assert bench.files() == sorted(f"all-{kind}.png" for kind in KINDS), bench.files()
     bench.fine("bench", "plot", SAMPLE, "--dpi", "60", "--width-mm", "85", "-o", "curves.png")
@@ -304,11 +304,11 @@ def test_lacking(bench):
     for result in content["results"]:
         del result["breakdown"]
     bench.write("b.json", json.dumps(content))
-    for kind, word in (("layers", "--depth"), ("speedup", "--isa all"), ("grid", "--depth"), ("breakdown", "--breakdown"), ("roofline", "--breakdown"), ("error", "tools/peers.py")):
+    for kind, word in (("layers", "--depth"), ("speedup", "--isa all"), ("grid", "--depth"), ("breakdown", "--breakdown"), ("roofline", "--breakdown"), ("error", "tools/peers.py"), ("bars", "tools/peers.py")):
         check_message(bench.run("bench", "plot", "b.json", "--figure", kind, "-o", "a.png"), 2, [kind, "the file holds no", word])
     done = bench.fine("bench", "plot", "b.json", "--figure", "all", "--dpi", "60", "-o", "a.png")
     assert bench.files() == ["a-latency.png", "a-memory.png", "b.json"], bench.files()
-    assert len(done.err.strip().splitlines()) == 6, done.err
+    assert len(done.err.strip().splitlines()) == 7, done.err
     assert bench.fine("bench", "plot", "b.json", "--figure", "all", "--dpi", "60", "-q", "-o", "a.png").err == ""
 
 
@@ -321,6 +321,33 @@ def test_compare_precisions(bench):
     rows = list(csv.DictReader(io.StringIO(said)))
     assert len(rows) == len(report["results"]), said
     assert all(" float32 " in row["isa"] and " int8 " in row["isa"] and float(row["ratio"]) == 1 for row in rows), said
+
+
+def test_bars(bench):
+    """A panel a length, the fastest engine first; a bar is as high as its median, from zero."""
+    names = {"scalar": "deberta", "avx2": "another engine"}
+
+    def name_engines(found):
+        found[:] = [r for r in found if r["layers"] == 4 and r["n"] in (16, 128)]
+        for result in found:
+            result["engine"] = names.get(result["isa"], "a third one")
+            result["precision"] = "int8" if result["engine"] == "another engine" else "float32"
+    path = changed_sample(bench, name_engines)
+    results = bench.load(path)["results"]
+    bench.fine("bench", "plot", path, "--figure", "bars", "-o", "bars.svg")
+    svg = bench.read("bars.svg")
+    said = texts(svg)
+    panels = [sorted((r for r in results if r["n"] == n), key=lambda r: r["median_s"]) for n in (16, 128)]
+    assert [t for t in said if t in {r["engine"] for r in results}] == [r["engine"] for rows in panels for r in rows], said
+    assert all(word in " ".join(said) for word in ("16 tokens", "128 tokens", "float32, this project", "int8")), said
+    boxes = [tuple(map(float, box)) for box in re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="#', svg)]
+    floor = max(round(y + height, 1) for _, y, _, height in boxes)  # the panels stand side by side
+    heights = [height for _, y, _, height in sorted(boxes) if round(y + height, 1) == floor]
+    assert len(heights) == len(results), boxes
+    for rows, found in zip(panels, (heights[:len(panels[0])], heights[len(panels[0]):])):
+        check_linear([0, *(r["median_s"] for r in rows)], [0, *found])
+    for width in ("85", "174"):
+        bench.fine("bench", "plot", path, "--figure", "bars", "--width-mm", width, "-o", f"bars{width}.pdf")
 
 
 def test_error(bench):

@@ -1,15 +1,19 @@
 """The examples of every --help and of the man page are run as they stand, on small amounts of work. SPDX-License-Identifier: MIT
 """
+import json
 import os
 import re
 import shlex
 import shutil
+import subprocess
+from unittest import SkipTest
 
 from cases_documents import commands_of
-from helpers import needs_figures
+from helpers import check, contains, equal, needs_figures
+from run_cli_tests import Bench
 
 # Models, texts and runs that are not in the tree, and what would write into somebody's home: cases_documents looks at their options.
-ELSEWHERE = ("deberta-v3-", "train mlm --config new", "swag-model", "source ", " > ~/", "train tokenizer", "train plot", "--minimal-pairs")
+ELSEWHERE = ("deberta-v3-", "train mlm --config new", "swag-model", "source ", " > ~/", "train tokenizer", "train plot", "--minimal-pairs", "deberta examples ")
 # What would run for longer than five seconds, or minutes. Nothing else may be left out, and every one of these must be an example.
 LONG = {
     "deberta verify",
@@ -22,23 +26,59 @@ FILES = {"corpus.txt": "a new store\nthe old mall\n", "texts.txt": "a new store\
          "pairs.jsonl": '{"text": "a new store", "pair": "opened"}\n'}
 
 
-def examples_of(bench):
-    """In the order in which they stand: one may read what another wrote."""
+class Ordinary(Bench):
+    """The installed program, run by a user who may write into his own folder alone; without root that is who runs the tests."""
+
+    def __init__(self, bench, prefix):
+        vars(self).update(vars(bench))
+        self.program, self.folder = os.path.join(prefix, "bin", "deberta"), bench.path("home")
+        self.user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
+        os.mkdir(self.folder)
+        if self.user:
+            os.chmod(bench.folder, 0o755)
+            shutil.chown(self.folder, "nobody", "nogroup")
+
+    def run(self, *arguments, **kwargs):
+        return super().run(*arguments, env={"HOME": self.folder, "TMPDIR": self.folder}, **self.user, **kwargs)
+
+
+def installed(bench):
+    """What `meson install` puts into a folder of this test, through DESTDIR; the prefix there."""
+    build, root = os.path.dirname(bench.program), bench.path("root")
+    if not os.path.exists(os.path.join(build, "libdeberta.so")) or not os.path.exists(os.path.join(build, "libdeberta.a")):
+        raise SkipTest("the library is not built, so nothing can be installed")
+    done = subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", root], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    equal(done.returncode, 0, done.stdout)
+    (place,) = [os.path.dirname(path) for path, folders, files in os.walk(root) if "deberta" in files and path.endswith("/bin")]
+    return place
+
+
+def page_examples(bench):
     lines = []
     for name in commands_of(bench):
         lines += re.split(r"\nexamples?:\n", bench.fine(*name.split(), "--help").out)[1].split("\n")
+    return lines
+
+
+def examples_of(bench):
+    """In the order in which they stand: one may read what another wrote."""
+    lines = page_examples(bench)
     with open(os.path.join(bench.root, "docs", "deberta.1"), encoding="utf-8") as file:
         lines += file.read().split("\n.SH EXAMPLES\n")[1].split("\n.SH ")[0].replace("\\-", "-").replace("\\(aq", "'").split("\n")
     return [line.strip() for line in lines if re.match(r" *deberta [a-z]", line)]
 
 
 def test_examples(bench):
+    """Those of the installed program, for a user who may not write where it was installed."""
     needs_figures(bench)  # several draw
+    bench = Ordinary(bench, installed(bench))
+    bench.fine("examples", "kit")
+    bench.folder = bench.path("kit")
     for name, text in FILES.items():
         bench.write(name, text)
-    for folder in ("models", "docs", "bench"):
-        os.symlink(os.path.join(bench.root, folder), bench.path(folder))
     os.mkdir(bench.path("out"))
+    if bench.user:
+        shutil.chown(bench.path("out"), "nobody")
     bench.write("many.txt", "".join(f"store {k}\n" for k in range(1000)))  # some of them are in the share that an audit draws
     for shard in ("0", "1"):  # what an array of jobs leaves for `merge`
         bench.fine("encode", "models/demo", "--file", "many.txt", "-o", "vectors.npy", "--shards", "2", "--shard", shard)
@@ -71,6 +111,29 @@ def test_examples(bench):
         ran += 1
     assert left_out == LONG, f"no examples any more: {sorted(LONG - left_out)}"
     assert ran >= 30, f"only {ran} examples were found"
+
+
+def test_what_help_names(bench):
+    """Every file of the project that a page of help names is in the folder that `examples` makes, and in the installation, as are the pages."""
+    installation = installed(bench)
+    told = bench.fine("examples", "kit", "--json").out
+    kept = [os.path.join(path, name) for path, _, files in os.walk(bench.path("kit")) for name in files]
+    equal(json.loads(told)["files"], len(kept), told)
+    equal(json.loads(told)["bytes"], sum(map(os.path.getsize, kept)), told)
+    pages = "\n".join(bench.fine(*name.split(), "--help").out for name in commands_of(bench))
+    named = {name for name in re.findall(r"\b(?:docs|models|bench|tests)/[\w./-]*\w", pages)}
+    check({"models/demo", "models/answers", "docs/precision.md", "docs/studies/data/books.tsv", "bench/shapes/edges.txt"} <= named, named)
+    for name in named:
+        check(os.path.exists(os.path.join(bench.folder, "kit", name)), f"{name} is named by help, and `deberta examples` does not copy it")
+        check(os.path.exists(os.path.join(installation, "share", "deberta", name)), f"{name} is named by help, and not installed")
+    manual = bench.read(os.path.join(bench.root, "docs", "deberta.1"))
+    pages = {name for name in re.findall(r"\bdocs/[\w.-]*\.md", manual)} | {"docs/" + name for name in os.listdir(os.path.join(bench.root, "docs")) if name.endswith(".md")}
+    for name in pages | {"LICENSE", "README.md"}:
+        check(os.path.exists(os.path.join(installation, "share", "doc", "deberta", name)), f"{name} is not installed")
+    contains(bench.expect(3, "examples", "kit").err, "kit: exists; expected a new folder")
+    contains(bench.expect(4, "examples", "no/such").err, "no/such.part: this folder cannot be made: No such file or directory")
+    contains(bench.expect(3, "info", "models/demo").err, "no such folder in ", "`deberta examples DIR` makes a folder")
+    equal(sorted(name for name in bench.files() if name.startswith("no")), [], "nothing is left")
 
 
 def commands_in(path):

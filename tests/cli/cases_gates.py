@@ -223,3 +223,28 @@ def test_a_large_file_is_noticed(bench):
         with mock.patch.multiple(lint, failures=[], passes=0), mock.patch.object(os.path, "getsize", lambda _: size):
             lint.check_sizes(["a"])
             equal(len(lint.failures), breaches, size)
+
+
+def test_pages_are_compared(bench):
+    """tools/gates/guard.py without words compares every page with what commands printed."""
+    outputs = "docs/studies/data/outputs"
+    for folder in ("tools/gates", outputs):
+        os.makedirs(bench.path(folder))
+    shutil.copy(ROOT / "tools" / "gates" / "guard.py", bench.path("tools/gates"))
+    bench.write(f"{outputs}/commands.tsv", "small\tcheap\tdeberta info\n")
+    bench.write(f"{outputs}/small.txt", "mean 1.25\n")
+    bench.write("docs/studies/data/ties.tsv", "")
+
+    def compared(page, *words):
+        bench.write("README.md", page)
+        done = subprocess.run([sys.executable, "tools/gates/guard.py", *words], cwd=bench.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return done.returncode, done.stdout
+    page = "<!-- sources: small -->\n\nThe mean is 1.25. <!-- = [small/mean/1] -->\n"
+    for words in ((), ("README.md",)):
+        code, said = compared(page, *words)
+        equal((code, said.splitlines()[-1]), (0, "1 passed, 0 failed"), said)
+        code, said = compared(page.replace("1.25", "1.35"), *words)
+        equal(code, 1, said)
+        contains(said, "README.md:3: stated 1.35; found 1.25", "0 passed, 1 failed")
+    equal(compared("Nothing is tied.\n")[0], 1)
+    equal(compared(page, "other.md")[0], 2)

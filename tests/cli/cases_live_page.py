@@ -19,6 +19,7 @@ from base64 import b64decode, b64encode
 from unittest import SkipTest
 
 from browser import Browser, find_chromium
+from cases_page_answers import in_percent
 from helpers import DEMO, check, check_message, contains, equal, read_tensors, wait_until
 
 MASKED = "The King and the [MASK] sat upon their thrones."
@@ -31,7 +32,7 @@ MOST_PAGE_BYTES = 11e6  # with the bundled model
 
 
 def make_page(bench, *arguments, name="page.html", model=DEMO):
-    result = bench.fine("report", model, "--live", "--skip", "verify", "-o", name, *arguments)
+    result = bench.fine("report", model, "--live", "-o", name, *arguments)
     if "no modules" in result.err:
         raise SkipTest("no module is built: ./build.sh wasm")
     check(sorted(os.listdir(bench.folder)) == [name], f"one file: {os.listdir(bench.folder)}")
@@ -196,12 +197,26 @@ def test_ablation_is_that_of_the_program(bench):
             bound = 0 if name == "probs" else 2e-6 * max(1, *map(abs, wanted))
             single = [struct.unpack("<f", struct.pack("<f", value))[0] for value in found]
             check(all(abs(a - b) <= bound for a, b in zip(single, wanted)), f"{name}: {single[:5]}, {list(wanted[:5])}")
-        for ablation, row in (((), 0), (("--ablate", "c2p@1,p2c@2:2"), 1)):
-            told = json.loads(bench.fine("fill-mask", DEMO, "--text", MASKED, "--json", *ablation).out)["masks"][0]["candidates"]["emd"]
-            names = page.js(f"[...document.querySelectorAll('#answers tr')[{row}].querySelectorAll('b')].map((b) => b.textContent)")
-            equal(names, [one["text"].strip() for one in told], f"candidates {ablation}")
+        same_as_program(bench, page, MASKED, "c2p@1,p2c@2:2")
         page.click("#keep-all")
-        check(page.js("document.querySelectorAll('#answers tr').length") == 1, "all terms are back")
+        equal(page.js("document.querySelectorAll('#answers thead th').length"), 1, "all terms are back")
+
+
+def same_as_program(bench, page, words, removed):
+    """Answers before and after are those of a report and of fill-mask --ablate; so is the last of the way, which speaks of every layer."""
+    told, without = (json.loads(bench.fine("fill-mask", DEMO, "--text", words, "--json", *ablation).out)["masks"][0]["candidates"]["emd"]
+                     for ablation in ((), ("--ablate", removed)))
+    percents = [{one["text"].strip(): in_percent(one["probability"]) for one in of} for of in (told, without)]
+    rows = page.js("[...document.querySelectorAll('#answers tbody tr')].map((row) => [row.querySelector('b').title, ...[...row.cells].slice(2).map((c) => c.textContent)])")
+    equal(rows[0][0], without[0]["text"].strip(), "the first without the terms")
+    check(len(rows) >= 5 and all(shown == known.get(name, shown) and (name in known or shown.startswith("<"))
+                                 for name, *both in rows for shown, known in zip(both, percents)), f"{rows}, expected {percents}")
+    bench.fine("report", DEMO, "--text", words, "--ablate", removed, "-q", "--skip", "receptive-field", "-o", "ablated")
+    about = json.loads(re.search(r'id="json-page">(.*?)</script>', pathlib.Path(bench.path("ablated/index.html")).read_text(encoding="utf-8")).group(1))
+    layers = [answer["masks"][0]["tokens"][0] for answer in about["texts"][0]["answers"]["layers"]]
+    wanted = [in_percent(one["probability"]) for one in layers]
+    check(wait_until(lambda: [said.split(" ", 1)[1] for said in page.js("[...document.querySelectorAll('#way small')].slice(1, -2).map((e) => e.textContent)") if " " in said] == wanted),
+          f"{page.text('#way')}, expected {wanted}")
 
 
 def test_guide_on_own_sentence(bench):
@@ -324,9 +339,9 @@ def test_wrong_use(bench):
 
 def test_one_page_alone(bench):
     """Without --live, too: a page that says how one that computes is made."""
-    bench.fine("report", DEMO, "-q", "-o", "page.html", "--skip", "verify")
+    bench.fine("report", DEMO, "-q", "-o", "page.html")
     equal(os.listdir(bench.folder), ["page.html"], "one file")
-    bench.fine("report", DEMO, "-q", "-o", "page.htm", "--skip", "verify,receptive-field")
+    bench.fine("report", DEMO, "-q", "-o", "page.htm", "--skip", "receptive-field")
     check(os.path.isfile(bench.path("page.htm")), "a file, too")
     with LivePage("file://" + bench.path("page.html")) as page:
         contains(page.text("#commands"), "deberta report --live")

@@ -32,8 +32,8 @@ def a_browser():
         browser.close()
 
 
-def report(bench, model, *arguments, skip=("--skip", "verify,latency")):
-    bench.fine("report", model, "-o", "page", "-q", *skip, *arguments)
+def report(bench, model, *arguments):
+    bench.fine("report", model, "-o", "page", "-q", *arguments)
     return "file://" + bench.path("page") + "/index.html"
 
 
@@ -340,7 +340,7 @@ def formulas(bench, browser):
         shown = """(() => { const e = document.querySelector('%s math mfrac'), seen = (node) => node.nodeType === 3 ? node.textContent.trim()
             : getComputedStyle(node).display === 'none' ? '' : [...node.childNodes].map(seen).join(''); return [...e.children].map(seen); })()"""
         for place in ("#readout", "#explain"):
-            equal(browser.evaluate(shown % place), [terms, f"√({root})"], f"{name}, {place}")
+            equal(browser.evaluate(shown % place), [terms, root], f"{name}, {place}")
             if place == "#readout":
                 browser.move(*page.cell(1, 2))
         said = page.browser.evaluate("document.getElementById('formula').ariaLabel")
@@ -376,7 +376,7 @@ def drawn_numbers(bench, browser):
 def rest(bench, browser):
     """Sweeps, tables, a narrow window, paper."""
     page = Page(browser, report(bench, "synthetic:v3-xsmall,vocab=100,layers=2,hidden=64,heads=1", "-n", "4-8*2", "--reps", "1", "--isa",
-                                "scalar", skip=()))
+                                "scalar", "--with", "verify"))
     documents = {name: json.load(open(bench.path(f"page/{name}.json"), encoding="utf-8"))
                  for name in ("lengths", "layers", "verify", "receptive-field")}
     medians = [f"{1e3 * r['median_s']:.4g}"[:4] for r in documents["lengths"]["results"]]
@@ -435,7 +435,7 @@ def set_box(browser, selector, value):
 
 def low_precision(bench, browser):
     """Heading, matrix, verification and files name a precision that is not float32."""
-    url = report(bench, DEMO, "--text", "a new store", "--precision", "int8", skip=("--skip", "latency,receptive-field"))
+    url = report(bench, DEMO, "--text", "a new store", "--precision", "int8", "--skip", "receptive-field", "--with", "verify")
     page = Page(browser, url + "#layer=0&head=1&show=probs&cell=2,1")
     check("int8 linear layers" in page.text("#facts"), page.text("#facts"))
     check("Linear layers are in int8." in page.text("#verification"), page.text("#verification"))

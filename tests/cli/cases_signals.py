@@ -15,7 +15,7 @@ LONG_ENCODE = ["encode", "synthetic:v3-xsmall,vocab=50,hidden=64,heads=8,interme
 LONG_BENCH = ["bench", "synthetic:v3-xsmall,vocab=50,layers=6", "-n", "512", "--reps", "500", "--no-peak", "--json", "-o", "x.json"]
 LONG_PEAK = ["bench", "synthetic:v3-xsmall,vocab=50,layers=1", "-n", "16", "--reps", "7", "--json", "-o", "x.json"]
 # It puts its page together in a folder.
-LONG_REPORT = ["report", DEMO, "-q", "-o", "page.html"]
+LONG_REPORT = ["report", DEMO, "--with", "latency,verify", "-q", "-o", "page.html"]
 
 
 def stopped(arguments, number, old=None):

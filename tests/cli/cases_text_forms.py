@@ -141,6 +141,7 @@ COMMANDS = {
     "classify pairs": (pairs, "seq", ["classify", "M", "--json", "--file", "FILE"], lines_of, 3),
     "tag": (texts, "tok", ["tag", "M", "--json", "--file", "FILE"], lines_of, 4),
     "detect": (texts, "rtd", ["detect", "M", "--json", "--file", "FILE"], lines_of, 4),
+    "attribute": (texts, "seq", ["attribute", "M", "--json", "--steps", "2", "--file", "FILE"], lines_of, 3),
     "fill-mask": (masked, "mlm", ["fill-mask", "M", "--json", "--file", "FILE"], lines_of, 4),
     "answer": (questions, "qa", ["answer", "M", "--json", "--file", "FILE"], lines_of, 4),
     "attention": (one_text, "mlm", ["attention", "M", "--file", "FILE", "--numbers", "o.csv"], file_of("o.csv"), 4),

@@ -502,7 +502,7 @@ def test_held_out(bench):
 
 def test_interrupt(bench):
     """Ctrl-C: the step is finished, a checkpoint written, 130; what goes on from there ends as if nothing had been."""
-    words = ["train", "mlm", DEMO, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--steps", "30"]
+    words = ["train", "mlm", DEMO, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--steps", "16"]
     run = bench.start(*words, "--out", "cut", stderr=subprocess.PIPE, text=True)
     log = bench.path("cut/log.jsonl")
     until = time.monotonic() + 60
@@ -511,7 +511,7 @@ def test_interrupt(bench):
     run.send_signal(signal.SIGINT)
     said = run.communicate(timeout=120)[1]
     assert run.returncode == 130 and "--resume" in said, (run.returncode, said)
-    assert len(read_log(bench, "cut")) < 30
+    assert len(read_log(bench, "cut")) < 16
     bench.fine(*words, "--out", "cut", "--resume")
     bench.fine(*words, "--out", "whole")
     assert digest(bench, "cut/model.safetensors") == digest(bench, "whole/model.safetensors")

@@ -135,7 +135,7 @@ static void plant_softmax_without_mask(learner *l)
     l->session->kernels.softmax_backward_f32 = softmax_without_mask;
 }
 
-static void padding_learns(learner *l) { l->model->config.pad_token_id = -1; }
+static void padding_learns(learner *l) { l->own_model->config.pad_token_id = -1; }
 
 static void query_not_scaled(learner *l)
 {

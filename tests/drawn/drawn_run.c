@@ -86,6 +86,7 @@ static deberta_status run_saved(drawn_run *run, deberta_error *err)
 {
     DEBERTA_TRY(drawn_case_save(run->drawn, run->folder, err));
     DEBERTA_TRY(run_features(run, drawn_training_features, err));
+    if (!run->options->fault) DEBERTA_TRY(run_features(run, drawn_attribution_features, err));
     return run->options->training_only ? DEBERTA_OK : run_features(run, drawn_inference_features, err);
 }
 

@@ -55,7 +55,8 @@ typedef struct drawn_feature {
     deberta_precision precision; /* of inference against float64 */
 } drawn_feature;
 
-extern const drawn_feature drawn_training_features[], drawn_inference_features[]; /* up to one that runs nothing */
+/* Each up to one that runs nothing. */
+extern const drawn_feature drawn_training_features[], drawn_attribution_features[], drawn_inference_features[];
 
 /* Drawn cases through every feature that has a second way to its result: float64, or another way to the same bits. */
 deberta_status drawn_run_cases(drawn_report *report, const drawing_options *options, deberta_error *err);

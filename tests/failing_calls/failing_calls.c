@@ -4,8 +4,9 @@
  *
  * What counts: creating, writing, lengthening, syncing, closing, renaming and removing regular files and folders, and
  * writing to standard output. FAIL_AT is the number of the call that fails, from 1; 0 only counts. FAIL_WITH is its
- * errno. FAIL_FROM=1: that call and all that follow, as on a disk that stays full. FAIL_KILL=1: in its place the
- * process is killed, as by want of memory or power. FAIL_UNDER=out: only calls about paths that have this part count.
+ * errno. FAIL_FROM=1: that call and all that follow, as on a disk that stays full. FAIL_PART=1: if that call is a
+ * write, half of its bytes are written, as where a disk becomes full. FAIL_KILL=1: in its place the process is killed,
+ * as by want of memory or power. FAIL_UNDER=out: only calls about paths that have this part count.
  * FAIL_REPORT, a file of sizeof(struct report) bytes, tells how many calls there were, and which one failed. FAIL_LOG,
  * a file, gets a line for each call that counts: its number and what it is about.
  *
@@ -47,7 +48,7 @@ struct report {
 static struct report *report, own_report;
 static uint64_t fail_at;
 static long fail_with = ENOSPC;
-static bool fail_from, fail_kill;
+static bool fail_from, fail_kill, fail_part;
 static const char *fail_under;
 static int log_file = -1;
 
@@ -163,8 +164,9 @@ static long answer(long number, const long a[5])
 {
     const bool chosen = counts(number, a) && is_chosen(number, a);
     if (chosen && number == SYS_close) make_call(number, a); /* a descriptor is gone also where closing it failed */
-    if (chosen) return -fail_with;
-    const long result = make_call(number, a);
+    if (chosen && !(fail_part && number == SYS_write && report->failed == 1)) return -fail_with;
+    const long half[5] = {a[0], a[1], a[2] / 2};
+    const long result = make_call(number, chosen ? half : a);
     return result == -1 ? -errno : result;
 }
 
@@ -227,6 +229,7 @@ __attribute__((constructor)) static void begin(void)
     if (with) fail_with = strtol(with, NULL, 10);
     fail_from = getenv("FAIL_FROM") != NULL;
     fail_kill = getenv("FAIL_KILL") != NULL;
+    fail_part = getenv("FAIL_PART") != NULL;
     fail_under = getenv("FAIL_UNDER");
     report = open_report();
     if (getenv("FAIL_LOG")) log_file = open(getenv("FAIL_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);

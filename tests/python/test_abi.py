@@ -111,3 +111,17 @@ def test_another_library_is_refused(source, words, tmp_path):
     subprocess.run([CC, "-shared", "-fPIC", tmp_path / "other.c", "-o", tmp_path / "other.so"], check=True)
     done = subprocess.run([sys.executable, "-c", "import deberta_c"], capture_output=True, text=True, env={**os.environ, "DEBERTA_LIBRARY": str(tmp_path / "other.so")})
     assert done.returncode == 1 and "ImportError: " in done.stderr and words in done.stderr and "other.so" in done.stderr, done.stderr
+
+
+def test_where_the_source_lies(tmp_path):
+    """Modules without a library beside them take that of build/, where ./build.sh puts it, and its program."""
+    shutil.copytree(ROOT / "python" / "deberta_c", tmp_path / "python" / "deberta_c", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "build").mkdir()
+    library = os.environ.get("DEBERTA_LIBRARY") or _abi.BUILT / "libdeberta.so.0"
+    (tmp_path / "build" / "libdeberta.so.0").symlink_to(os.path.realpath(library))
+    bare = {name: value for name, value in os.environ.items() if name not in ("DEBERTA_LIBRARY", "DEBERTA_PROGRAM")}
+    code = "import deberta_c, deberta_c._program as p; print(deberta_c.__file__, p.PROGRAM, deberta_c.Model('synthetic:v3-xsmall,layers=1,vocab=50').info['layers'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={**bare, "PYTHONPATH": str(tmp_path / "python")})
+    assert done.returncode == 0, done.stderr
+    module, program, layers = done.stdout.split()
+    assert module.startswith(str(tmp_path)) and program == str(tmp_path / "build" / "deberta") and layers == "1"

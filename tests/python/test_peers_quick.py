@@ -1,6 +1,7 @@
 """`tools/peers.py --quick` without a rival: what is not installed is named, with the way to it; what is there is measured, checked, tabulated
 and drawn. ONNX Runtime is a stand-in that gives prepared answers. SPDX-License-Identifier: MIT"""
 import argparse
+import csv
 import json
 import sys
 
@@ -13,11 +14,11 @@ from conftest import DEMO, ROOT
 from deberta_c import _program
 
 sys.path.insert(0, str(ROOT / "tools"))
-from rivals import encode, engines, shapes  # noqa: E402
+from rivals import encode, engines, records, shapes, tables_of_times  # noqa: E402
 
 N, MISSING = 16, ("openvino", "nncf")
 ENGINES = "deberta,deberta-int8,onnxruntime,onnxruntime-lean,openvino,openvino-lean-int8"
-MACHINE = {"cpu": "a processor", "usable_cores": 2, "isa": "avx2", "system": "a system", "notes": [], "roofs": []}
+MACHINE = {"commit": "abc", "cpu": "a processor", "usable_cores": 2, "isa": "avx2", "system": "a system", "notes": [], "roofs": []}
 
 
 @pytest.fixture()
@@ -69,7 +70,10 @@ def test_quick_measures_what_is_installed_and_names_the_rest(quick, capsys):
     assert found["onnxruntime"]["version"] == "onnxruntime stand-in" and found["onnxruntime"]["max_abs_difference"] < 1e-5
     ours, best = found["deberta"]["median_s"], min(found[name]["median_s"] for name in ("onnxruntime", "onnxruntime-lean"))
     assert f"**{ours / best:.3f}**" in said.out
-    assert "onnxruntime" in (out / "error.svg").read_text() if "the chart:" in said.out else "no chart:" in said.out
+    charts = {out / "bars.svg": 174, out / "bars-column.svg": 85}
+    if "no chart:" not in said.out:
+        assert all(f"the chart: {chart}" in said.out and "onnxruntime-lean" in chart.read_text() for chart in charts)
+        assert all(f'width="{width}' in chart.read_text() and chart.with_suffix(".png").exists() for chart, width in charts.items())
 
 
 def test_an_answer_that_is_wrong_is_no_rival(quick, capsys):
@@ -88,10 +92,69 @@ def test_time_that_is_over_ends_quick_and_the_same_command_goes_on(quick, capsys
     assert run() == 0 and len(results(out)) == 4
 
 
-def test_quick_takes_what_the_command_line_says():
+def settled(*words):
     parser = argparse.ArgumentParser()
     encode.options(parser)
+    found = parser.parse_args(words)
+    encode.settle(found)
+    return found
+
+
+def test_quick_takes_what_the_command_line_says():
     for words in (["--rounds", "2", "--quick"], ["--quick", "--rounds", "2"]):
-        found = parser.parse_args(words)
+        found = settled(*words)
         assert (found.rounds, found.tokens, found.accept_disturbed) == (2, encode.QUICK["tokens"], True)
-    assert parser.parse_args([]).tokens == parser.get_default("tokens")
+    assert settled().tokens == encode.STANDARD["tokens"] and not settled().accept_disturbed
+    assert encode.QUICK.keys() <= encode.STANDARD.keys()
+
+
+def test_what_is_typed_holds_where_it_is_a_default_without_quick():
+    """Each option that --quick sets, given the value that it has without --quick."""
+    for name, value in encode.STANDARD.items():
+        if value in (None, False):
+            continue
+        words = ["-n" if name == "tokens" else f"--{name.replace('_', '-')}", ",".join(map(str, value)) if isinstance(value, list) else str(value)]
+        found = settled(*words, "--quick")
+        assert getattr(found, name) == value, name
+        others = [other for other in encode.QUICK if other != name]
+        assert [getattr(found, other) for other in others] == [encode.QUICK[other] for other in others]
+
+
+def test_a_longer_run_does_not_begin_without_its_engines(tmp_path, monkeypatch):
+    monkeypatch.setattr(engines.importlib.util, "find_spec", lambda name: None if name in MISSING else name)
+    given = settled("--work", str(tmp_path / "work"), "--out", str(tmp_path / "out"), "--engines", "deberta,openvino-lean-int8")
+    with pytest.raises(encode.Failure, match="openvino-lean-int8 is not measured: openvino, nncf are not installed"):
+        encode.run(given)
+    assert not (tmp_path / "out").exists()
+
+
+def test_record_adds_rows_and_marks_those_that_they_replace(quick, tmp_path, capsys):
+    run, out = quick
+    table = tmp_path / "table.csv"
+    table.write_text("model,threads,tokens,engine,median_ms,minimum_ms,mark,largest_difference,percent_of_peak,peak_memory_mb,first_result_s\n"
+                     f"demo,1,{N},deberta,99,98,,1e-6,,30,0.1\ndemo,1,77,deberta,99,98,,1e-6,,30,0.1\n")
+    assert run() == 0
+    encode.run(settled("--out", str(out), "--record", str(table)))
+    assert "4 rows of" in capsys.readouterr().out
+    rows = list(csv.DictReader(table.open(encoding="utf-8")))
+    report = json.loads((out / "latency" / "all.json").read_text())
+    assert [(row["tokens"], row["state"], row["date"]) for row in rows[:2]] == [(str(N), "old", ""), ("77", "", "")]
+    assert {row["engine"] for row in rows[2:]} == set(results(out)) and {row["date"] for row in rows[2:]} == {report["environment"]["date"]}
+    assert all(float(row["median_ms"]) == pytest.approx(1e3 * results(out)[row["engine"]]["median_s"], rel=1e-3) for row in rows[2:])
+    assert {row["commit"] for row in rows[2:]} == {"abc"} and all(row["version"] and not row["state"] for row in rows[2:])
+    with pytest.raises(encode.Failure, match="has the run of"):
+        encode.run(settled("--out", str(out), "--record", str(table)))
+    report["environment"]["date"] = "2030-01-01T00:00:00Z"
+    (out / "latency" / "all.json").write_text(json.dumps(report))
+    encode.run(settled("--out", str(out), "--record", str(table)))
+    rows = list(csv.DictReader(table.open(encoding="utf-8")))
+    assert [row["state"] for row in rows] == ["old", "", *["old"] * 4, *[""] * 4]
+    capsys.readouterr()
+    tables_of_times.run(argparse.Namespace(file=table, errors=None))
+    assert "99" not in capsys.readouterr().out.split("least")[0]
+
+
+def test_a_machine_has_a_table_of_its_own():
+    machine = {"cpu": "Intel(R) Xeon(R) Processor @ 2.50GHz", "isa": "avx512", "usable_cores": 2}
+    assert records.file_of(machine) == "intel-xeon-avx512-2-cores.csv"
+    assert records.file_of(machine | {"cpu": "AMD EPYC 9R14", "usable_cores": 8}) == "amd-epyc-9r14-avx512-8-cores.csv"

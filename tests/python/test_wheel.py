@@ -70,6 +70,10 @@ def test_wheel_for_others(tmp_path):
     assert done.stdout.split("\n")[0] == "(1, 5, 192) door" and done.stdout.split("\n")[1] == "1", done.stderr
     command = subprocess.run([python.parent / "deberta", "--version"], capture_output=True, text=True, env=bare)
     assert deberta_c.__version__ in command.stdout
+    done = subprocess.run([python.parent / "deberta", "examples", "kit"], capture_output=True, text=True, cwd=tmp_path, env=bare)
+    assert done.returncode == 0, done.stderr
+    assert all((tmp_path / "kit" / name).exists() for name in ("models/answers/config.json", "docs/precision.md", "docs/studies/data/books.tsv"))
+    assert list((tmp_path / "clean").rglob("deberta_c-*/**/LICENSE"))
 
 
 @needs_wheel

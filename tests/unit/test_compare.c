@@ -176,6 +176,136 @@ TEST(test_a_program_against_itself)
     assert_true(tables <= TABLES / 20 + 10); /* 5 %, and 2.6 standard deviations of 300 draws */
 }
 
+/* ------------------------------------------------------------------------------------------------------------ turns */
+
+enum { SIDE = 10, POINTS = 4 };
+
+static double drawn(uint64_t *random)
+{
+    *random = *random * 6364136223846793005 + 1442695040888963407;
+    return (double)(*random >> 40) / (1 << 24);
+}
+
+/* Two sides in turns, A B B A A B B A, of a machine whose speed walks by up to 4 % from run to run and creeps by 30 %
+ * over all of them; B takes `slower` times as long. */
+static void run_in_turns(bench_results runs[2 * SIDE], double slower, uint64_t *random)
+{
+    double speed = 1;
+    memset(runs, 0, 2 * SIDE * sizeof *runs);
+    for (size_t k = 0; k < 2 * SIDE; k++) {
+        const bool is_b = (k + 1) / 2 % 2;
+        bench_results *run = &runs[is_b ? SIDE + k / 2 : k / 2];
+        snprintf(run->sheet.date, sizeof run->sheet.date, "2026-01-02T03:%02zu:00Z", k);
+        speed *= 1 + 0.3 / (2 * SIDE) + 0.08 * (drawn(random) - 0.5);
+        for (size_t p = 0; p < POINTS; p++)
+            add_result(run, 16 + p, "avx2", 1e-3 * speed * (is_b ? slower : 1) * (1 + 0.01 * drawn(random)));
+    }
+}
+
+typedef struct calls {
+    size_t pairs, runs, called, tables; /* points with p <= 5 % by either test; points and tables called different */
+} calls;
+
+static calls count_calls(double slower, size_t tables)
+{
+    uint64_t random = 5;
+    calls found = {0};
+    for (size_t t = 0; t < tables; t++) {
+        bench_results runs[2 * SIDE];
+        run_in_turns(runs, slower, &random);
+        compare_list list = compared(runs, SIDE, runs + SIDE, SIDE);
+        size_t differ = 0;
+        for (size_t p = 0; p < list.count; p++) {
+            const compare_pair *pair = &list.pairs[p];
+            assert_true(pair->by_pairs && pair->pairs.count == SIDE);
+            found.pairs += pair->pairs.p <= 0.05;
+            found.runs += pair->time.p <= 0.05;
+            differ += pair->verdict != COMPARE_SAME;
+        }
+        found.called += differ;
+        found.tables += differ > 0;
+        scope_free(&list.memory);
+        free_runs(runs, 2 * SIDE);
+    }
+    return found;
+}
+
+/* The machine drifts by more than the sides differ: neighbours show it, sets of runs do not. */
+TEST(test_pairs_see_through_drift)
+{
+    enum { TABLES = 100 };
+    const calls found = count_calls(1.05, TABLES);
+    assert_true(found.pairs > TABLES * POINTS / 2);
+    assert_true(found.runs < found.pairs / 4);
+    assert_true(found.called > TABLES * POINTS / 2);
+}
+
+/* And of a program beside itself they call no more than one table in twenty. */
+TEST(test_pairs_of_one_program)
+{
+    enum { TABLES = 400 };
+    const calls found = count_calls(1, TABLES);
+    assert_true(found.called <= TABLES * POINTS / 20);
+    assert_true(found.tables <= TABLES / 20 + 12); /* 5 %, and 2.75 standard deviations of 400 draws */
+}
+
+/* Runs are pairs only where one pair is over before the next begins; which file is named first does not matter. */
+TEST(test_which_runs_are_neighbours)
+{
+    static const struct {
+        const char *a, *b; /* a letter is the minute of a run */
+        size_t pairs;
+    } rows[] = {
+        {"ACEGIK", "BDFHJL", 6}, {"ADEHIL", "BCFGJK", 6}, {"LIHEDA", "KJGFCB", 6}, {"AAAAAA", "AAAAAA", 6},
+        {"ABEGIK", "CDFHJL", 0}, {"ABCDEF", "GHIJKL", 0}, {"ACEGI", "BDFHJL", 0},  {"ACEG-K", "BDFHJL", 0},
+    };
+    FOR_ROWS(row, rows) {
+        bench_results runs[12] = {0};
+        const size_t count_a = strlen(rows[row].a), count_b = strlen(rows[row].b);
+        for (size_t k = 0; k < count_a + count_b; k++) {
+            const char minute = k < count_a ? rows[row].a[k] : rows[row].b[k - count_a];
+            const double at = (double)(minute - 'A');
+            if (minute != '-')
+                snprintf(runs[k].sheet.date, sizeof runs[k].sheet.date, "2026-01-02T03:%02d:00Z", minute - 'A');
+            add_result(&runs[k], 16, "avx2", 1e-3 * (1 + 0.1 * floor(at / 2)) * (k < count_a ? 1 : 1.01));
+        }
+        compare_list list = compared(runs, count_a, runs + count_a, count_b);
+        const compare_pair *pair = &list.pairs[0];
+        assert_int_equal(pair->pairs.count, rows[row].pairs);
+        assert_int_equal(pair->by_pairs, rows[row].pairs > 0);
+        if (rows[row].pairs) assert_true(fabs(pair->pairs.ratio - 1.01) < 1e-9);
+        scope_free(&list.memory);
+        free_runs(runs, count_a + count_b);
+    }
+}
+
+/* Seven pairs of one sign have p = 1/64: enough for three points, not for four. */
+TEST(test_too_few_pairs_leave_it_to_the_runs)
+{
+    for (size_t points = 3; points <= 4; points++) {
+        bench_results a[7] = {0}, b[7] = {0};
+        for (size_t k = 0; k < 7; k++) {
+            snprintf(a[k].sheet.date, sizeof a[k].sheet.date, "2026-01-02T03:%02zu:00Z", 2 * k);
+            snprintf(b[k].sheet.date, sizeof b[k].sheet.date, "2026-01-02T03:%02zu:00Z", 2 * k + 1);
+            for (size_t p = 0; p < points; p++) {
+                add_result(&a[k], 16 + p, "avx2", 1e-3 * (1 + 0.01 * (double)k));
+                add_result(&b[k], 16 + p, "avx2", 1e-3 * (1 + 0.01 * (double)k) * (p ? 1 : 1.5));
+            }
+        }
+        compare_list list = compared(a, 7, b, 7);
+        assert_int_equal(list.pairs[0].by_pairs, points == 3);
+        assert_int_equal(list.pairs[0].verdict, COMPARE_SLOWER);
+        const compare_side left = side_of(a, 7), right = side_of(b, 7);
+        char *text = described(&list, &left, &right, 0);
+        assert_non_null(strstr(text, points == 3 ? "7 pairs of neighbours decide 3 of 3 points"
+                                                 : "7 pairs are too few for 4 points"));
+        free(text);
+        scope_free(&list.memory);
+        free_runs(a, 7);
+        free_runs(b, 7);
+    }
+}
+
 TEST(test_within_a_file)
 {
     FREED_BY(results_free) bench_results run = {0};

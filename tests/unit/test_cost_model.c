@@ -4,6 +4,9 @@
 #include "tests/unit/test.h"
 
 #include "bench/cost_model.h"
+#include "core/load/model.h"
+#include "core/model/quantized.h"
+#include "tests/unit/model_helpers.h"
 
 static const deberta_model_info v3_base = {
     .vocabulary_size = 128100,
@@ -128,4 +131,103 @@ TEST(test_convolution_and_embedding_projection)
     double sum = 0;
     for (int s = 0; s < PROFILE_STAGES; s++) sum += c.stage[s].bytes;
     assert_near(c.total.bytes, sum, 1e-6 * sum);
+}
+
+/* ------------------------------------------------------------------------------------------- bytes by precision */
+
+/* What a product reads of a matrix: its weights from the first byte to the last, and in low precision what scales
+ * them. */
+static double packed_bytes(const packed_matrix *matrix)
+{
+    const char *first = matrix_weights_at(matrix, 0, 0), *end = matrix_weights_end(matrix);
+    double bytes = (double)(end - first);
+    if (!matrix->digits) return bytes;
+    const size_t blocks = ceiling_divide(matrix->depth, matrix->block_depth),
+                 lanes = blocks * matrix->panel_count * PANEL;
+    bytes += (double)(lanes * sizeof *matrix->scales);
+    bytes += (double)(lanes * matrix->digits * sizeof *matrix->sums);
+    return bytes + (double)(matrix->depth * sizeof *matrix->factors);
+}
+
+/* The stages of the linear layers, of an opened model whose shape has no padding: bytes of its packed matrices, and
+ * floats of activations. */
+static void check_linear_bytes(const deberta_model *model, size_t tokens)
+{
+    const size_t layers = model->config.layers;
+    const double row = (double)(tokens * model->config.hidden_size * sizeof(float));
+    cost c = cost_of(deberta_model_describe(model), tokens, layers, TERM_SELECTION_FULL);
+    double qkv = 0, output = 0, feed_forward = 0;
+    for (size_t k = 0; k < layers; k++) {
+        const model_layer *layer = &model->layers[k];
+        qkv += packed_bytes(&layer->qkv) + 4 * row;
+        output += packed_bytes(&layer->attention_output) + 3 * row;
+        feed_forward += packed_bytes(&layer->intermediate) + packed_bytes(&layer->output) + 2 * row;
+    }
+    assert_near(c.stage[PROFILE_QKV].bytes, qkv, 0);
+    assert_near(c.stage[PROFILE_ATTENTION_OUTPUT].bytes, output, 0);
+    assert_near(c.stage[PROFILE_FEED_FORWARD].bytes, feed_forward, 0);
+}
+
+/* The rows of position tables that attention reads, of the sizes that they have in the model: all rows are in use. */
+static void check_table_bytes(const deberta_model *model)
+{
+    const deberta_model_info *info = deberta_model_describe(model);
+    const size_t heads = info->heads, d = info->head_size, rows = info->relative_rows, n = 2 * rows;
+    const double with = cost_of(info, n, 1, TERM_SELECTION_FULL).stage[PROFILE_ATTENTION].bytes,
+                 without = cost_of(info, n, 1, TERM_SELECTION_C2C).stage[PROFILE_ATTENTION].bytes;
+    const model_layer *layer = model->layers;
+    double in_use = cost_of(info, n, 1, TERM_SELECTION_FULL).table_rows,
+           bytes = (double)(2 * heads * d * sizeof(float));
+    if (model->integer_attention) {
+        bytes = (double)(2 * heads * d * sizeof *layer->position_key_integers.digits);
+        bytes +=
+            (double)(heads * (sizeof *layer->position_key_integers.scale + sizeof *layer->position_key_integers.sum));
+        bytes += (double)(heads *
+                          (sizeof *layer->position_query_integers.scale + sizeof *layer->position_query_integers.zero));
+    }
+    assert_int_equal(layer->position_keys == NULL, model->integer_attention);
+    assert_near(with - without, in_use * bytes, 0);
+}
+
+/* Bytes are those of the memory that an opened model has, not of float32's. */
+TEST(test_bytes_are_those_of_the_packed_model)
+{
+    static const char *const shapes[] = {
+        "synthetic:v3-xsmall,layers=2,vocab=50,hidden=128,heads=2,intermediate=256",
+        "synthetic:v3-xsmall,layers=1,vocab=50,hidden=192,heads=3,intermediate=1600", /* blocks of inputs */
+        "synthetic:v1-base,layers=1,vocab=50,hidden=64,heads=1,intermediate=128"};
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        double qkv[DEBERTA_PRECISION_COUNT];
+        for (int precision = 0; precision < DEBERTA_PRECISION_COUNT; precision++) {
+            deberta_model *model =
+                open_model_with(shapes[k], (deberta_model_options){.precision = (deberta_precision)precision});
+            check_linear_bytes(model, 16);
+            check_table_bytes(model);
+            const packed_matrix *matrix = &model->layers[0].qkv;
+            qkv[precision] =
+                (double)((const char *)matrix_weights_end(matrix) - (const char *)matrix_weights_at(matrix, 0, 0));
+            deberta_model_free(&model);
+        }
+        assert_near(qkv[DEBERTA_PRECISION_INT8], qkv[DEBERTA_PRECISION_FLOAT32] / 4, 0);
+        assert_near(qkv[DEBERTA_PRECISION_INT16], qkv[DEBERTA_PRECISION_FLOAT32] / 2, 0);
+    }
+}
+
+TEST(test_only_what_is_of_integers_is_smaller)
+{
+    cost c[DEBERTA_PRECISION_COUNT];
+    for (int precision = 0; precision < DEBERTA_PRECISION_COUNT; precision++) {
+        deberta_model_info info = v3_base;
+        info.precision = (deberta_precision)precision;
+        info.convolution_width = 3;
+        c[precision] = cost_of(&info, 16, 12, TERM_SELECTION_FULL);
+        assert_near(c[precision].total.flops, c[0].total.flops, 0);
+        for (int stage = 0; stage < PROFILE_STAGES; stage++) {
+            const bool smaller = cost_stage_is_of_integers((profile_stage)stage, info.precision);
+            if (stage == PROFILE_PACK) continue; /* in int8 it makes the integers of keys and values */
+            assert_int_equal(c[precision].stage[stage].bytes < c[0].stage[stage].bytes, smaller);
+        }
+    }
+    /* 12 (768 2304 + 16 4 768 4) and what scales: 8 bytes an output, 4 an input */
+    assert_near(c[DEBERTA_PRECISION_INT8].stage[PROFILE_QKV].bytes, 12 * (1769472 + 196608 + 8 * 2304 + 4 * 768), 0);
 }

@@ -8,6 +8,7 @@
 #include "bench/child.h"
 #include "bench/machine.h"
 #include "bench/timer.h"
+#include "core/base/memory.h"
 #include "include/deberta_unstable.h"
 
 static deberta_status add_one(const void *context, void *answer, deberta_error *err)
@@ -75,6 +76,27 @@ TEST(test_the_sheet_is_filled)
     assert_int_equal(strlen(sheet.date), strlen("2000-01-01T00:00:00Z"));
     assert_true(sheet.memory_bytes > 0);
     assert_true(sheet.topology.usable_cores > 0);
+    /* What the system does not tell stays empty; a virtual machine on x86 has a name, a bare one none. */
+#if defined(__x86_64__)
+    assert_int_equal(*sheet.hypervisor != '\0', sheet.virtual_machine);
+    assert_true(sheet.clock_wide_ghz > 0.3 && sheet.clock_wide_ghz < 8);
+#endif
+    assert_int_equal(*sheet.huge_pages != '\0', access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) == 0);
+    if (*sheet.huge_pages) assert_non_null(strstr("always madvise never", sheet.huge_pages));
+}
+
+/* Memory in huge pages is counted where the system gives some: of a block that asks for them. */
+TEST(test_huge_pages_are_counted)
+{
+    enum { BYTES = 32 << 20 };
+    const size_t before = machine_huge_page_bytes();
+    arena memory = {0};
+    arena_take(&memory, BYTES, 1);
+    assert_ok(arena_allocate(&memory, "a block", 0, NULL));
+    memset(arena_take(&memory, BYTES, 1), 1, BYTES);
+    const size_t after = machine_huge_page_bytes(); /* a wish, which the system may refuse */
+    if (after != before) assert_true(after - before >= BYTES / 16 && after - before <= BYTES + (2 << 20));
+    arena_release(&memory);
 }
 
 TEST(test_notes_are_kept_once)

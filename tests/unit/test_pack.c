@@ -3,6 +3,9 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/unit/test.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "core/dispatch.h"
 #include "core/model/linear.h"
 
@@ -138,5 +141,81 @@ TEST(parts_cover_everything)
                 assert_in_range(size, total / parts, total / parts + 1);
             }
         }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- integers */
+
+enum { QUANTIZED_OUTPUTS = 29, QUANTIZED_DEPTH = 1541 };
+
+/* Output 3 is zeros, 4 too small, 5 has a NaN, 6 an infinity, 7 both ends of the digits. */
+static void draw_quantized(float *w, float *factors)
+{
+    for (size_t i = 0; i < 2 * PANEL * (size_t)QUANTIZED_DEPTH; i++)
+        w[i] = i / QUANTIZED_DEPTH < QUANTIZED_OUTPUTS && i / QUANTIZED_DEPTH != 3 ? value(i) : 0;
+    for (size_t k = 0; k < QUANTIZED_DEPTH; k++) {
+        factors[k] = 0.25f + fabsf(value(k + 7));
+        w[4 * QUANTIZED_DEPTH + k] *= 0x1p-110f;
+    }
+    w[5 * QUANTIZED_DEPTH + 11] = NAN;
+    w[6 * QUANTIZED_DEPTH + QUANTIZED_DEPTH - 1] = -INFINITY;
+    w[7 * QUANTIZED_DEPTH + 20] = 3 * factors[20];
+    w[7 * QUANTIZED_DEPTH + 21] = -3 * factors[21];
+}
+
+static float output_scale(const float *w, const float *factors, size_t depth, float *inverse, float top)
+{
+    float largest = 0, poison = 0;
+    for (size_t k = 0; k < depth; k++) {
+        poison += w[k] / factors[k] * 0.0f;
+        largest = fmaxf(largest, fabsf(w[k] / factors[k]));
+    }
+    const bool usable = largest >= 0x1p-100f && largest < INFINITY;
+    *inverse = usable ? top / largest : 0;
+    return (usable ? largest / 127 : 0) + poison;
+}
+
+/* The definition, a number at a time, of one output of one block. */
+static void check_quantized_output(const packed_matrix *m, size_t start, size_t output, const float *w,
+                                   const float *factors)
+{
+    const size_t depth = minimum(m->block_depth, m->depth - start), plane = quantized_block_depth(m, start) * PANEL;
+    const size_t lane = (start / m->block_depth * m->panel_count + output / PANEL) * PANEL;
+    const int8_t *digits = quantized_matrix_panel(m, start, output / PANEL) + output % PANEL * 4;
+    int32_t sums[2] = {0};
+    float inverse;
+    const float scale = output_scale(w, factors, depth, &inverse, m->digits == 1 ? 127 : 16256);
+    const float found = m->scales[lane + output % PANEL];
+    assert_true(isnan(scale) ? isnan(found) : scale == found);
+    for (size_t k = 0; k < plane / PANEL; k++) {
+        const float v = k < depth ? w[k] / factors[k] * inverse : 0;
+        const long q = isfinite(v) ? lrintf(v) : 0, high = m->digits == 1 ? q : (q + 64 + 128 * 128) / 128 - 128;
+        assert_int_equal(digits[k / 4 * (4 * PANEL) + k % 4], high);
+        sums[0] += (int32_t)high;
+        if (m->digits == 1) continue;
+        assert_int_equal(digits[plane + k / 4 * (4 * PANEL) + k % 4], q - 128 * high);
+        sums[1] += (int32_t)(q - 127 * high);
+    }
+    for (size_t d = 0; d < m->digits; d++)
+        assert_int_equal(m->sums[lane * m->digits + d * PANEL + output % PANEL], sums[d]);
+}
+
+TEST(weights_become_the_nearest_integers)
+{
+    static float w[2 * PANEL * QUANTIZED_DEPTH], factors[QUANTIZED_DEPTH];
+    draw_quantized(w, factors);
+    for (size_t digits = 1; digits <= 2; digits++) {
+        packed_matrix m;
+        arena memory = {0};
+        quantized_matrix_carve(&m, &memory, QUANTIZED_OUTPUTS, QUANTIZED_DEPTH, digits);
+        assert_ok(arena_allocate(&memory, "matrix", 0, NULL));
+        quantized_matrix_carve(&m, &memory, QUANTIZED_OUTPUTS, QUANTIZED_DEPTH, digits);
+        memcpy(m.factors, factors, sizeof factors);
+        for (size_t panel = 0; panel < 2; panel++)
+            quantized_matrix_store(&m, panel, w + panel * PANEL * QUANTIZED_DEPTH, QUANTIZED_DEPTH);
+        for (size_t start = 0; start < QUANTIZED_DEPTH; start += m.block_depth)
+            for (size_t i = 0; i < 2 * PANEL; i++)
+                check_quantized_output(&m, start, i, w + i * QUANTIZED_DEPTH + start, factors + start);
+        arena_release(&memory);
     }
 }

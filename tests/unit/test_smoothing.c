@@ -266,14 +266,27 @@ TEST(spread_of_a_normed_sum)
     check_spread(&hidden, (const double[]){0, 0, 0, 0}, (const double[]){1, 1, 1, 1});
 }
 
+/* More outputs than are summed at once, of rows with a gap. */
 TEST(spread_of_a_product)
 {
+    enum { OUTPUTS = 6, GAP = 2, FIRST = 1 };
     float mean[CHANNELS] = {1, 2, 3, 4}, deviation[CHANNELS] = {1, 2, 0, 2};
-    float out_mean[CHANNELS] = {0}, out_deviation[CHANNELS] = {0};
-    const float w[CHANNELS] = {2, -1, 5, 2};
+    float out_mean[FIRST + OUTPUTS + 1] = {0}, out_deviation[FIRST + OUTPUTS + 1] = {0};
+    float w[OUTPUTS][CHANNELS + GAP], bias[OUTPUTS];
     const channel_spread inputs = {mean, deviation}, output = {out_mean, out_deviation};
-    spread_of_output(&output, 2, w, 0.5f, &inputs, CHANNELS);
-    check_spread(&output, (const double[]){0, 0, 0.5 + 2 - 2 + 15 + 8, 0}, (const double[]){0, 0, sqrt(4 + 4 + 16), 0});
+    for (size_t i = 0; i < OUTPUTS; i++) {
+        const float factor = (float)(i + 1), row[CHANNELS] = {2, -1, 5, 2};
+        for (size_t j = 0; j < CHANNELS + GAP; j++) w[i][j] = j < CHANNELS ? factor * row[j] : NAN;
+        bias[i] = 0.5f * factor;
+    }
+    spread_of_outputs(&output, FIRST, OUTPUTS, w[0], CHANNELS + GAP, bias, &inputs, CHANNELS);
+    for (size_t i = 0; i < OUTPUTS; i++) {
+        const double factor = (double)(i + 1);
+        assert_float_equal(out_mean[FIRST + i], factor * (0.5 + 2 - 2 + 15 + 8), 1e-6);
+        assert_float_equal(out_deviation[FIRST + i], factor * sqrt(4 + 4 + 16), 1e-5);
+    }
+    assert_float_equal(out_mean[0], 0, 0);
+    assert_float_equal(out_mean[FIRST + OUTPUTS], 0, 0);
 }
 
 /* Of max(x, 0) where x is normal: five points of a function with a corner, so within a few hundredths; exactly where

@@ -1,4 +1,4 @@
-/* Statistics against answers computed elsewhere (SciPy 1.x: binom, mannwhitneyu, lstsq) or by hand.
+/* Statistics against answers computed elsewhere (SciPy 1.x: binom, mannwhitneyu, wilcoxon, lstsq) or by hand.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
@@ -120,6 +120,72 @@ TEST(test_equal_sets_do_not_differ)
     statistics_compare(&c, one, 1, a, 7);
     assert_true(c.coverage < 0.95);
     assert_near(c.p, 1, 0);
+}
+
+/* p and W of scipy.stats.wilcoxon; the estimate and its interval by hand from the 36 means. */
+TEST(test_pairs)
+{
+    const double a[] = {1.00, 1.40, 1.01, 1.90, 0.99, 1.30, 1.20, 2.50},
+                 b[] = {1.05, 1.44, 1.08, 1.92, 0.985, 1.39, 1.31, 2.66};
+    statistics_pairs c;
+    statistics_compare_pairs(&c, a, b, 8);
+    assert_true(c.exact);
+    assert_near(c.w, 35, 0);
+    assert_near(c.p, 0.015625, 1e-15);
+    assert_near(c.ratio, 1.04872274116412, 1e-14);
+    assert_near(c.low, 1.0116207903046592, 1e-14);
+    assert_near(c.high, 1.0777445584800387, 1e-14);
+    assert_near(c.coverage, 0.9609375, 1e-15);
+    statistics_pairs back;
+    statistics_compare_pairs(&back, b, a, 8);
+    assert_near(back.w, 1, 0);
+    assert_near(back.p, c.p, 1e-15);
+    assert_near(back.ratio, 1 / c.ratio, 1e-14);
+    assert_near(back.low, 1 / c.high, 1e-14);
+}
+
+/* All signs of shared ranks counted one by one (of seven differences that are not 0); and pairs that are all equal. */
+TEST(test_pairs_with_ties)
+{
+    const double a[] = {1, 2, 4, 8, 1, 2, 4, 1, 2}, b[] = {2, 4, 2, 4, 1, 8, 16, 1, 16};
+    statistics_pairs c;
+    statistics_compare_pairs(&c, a, b, 9);
+    assert_true(c.exact && c.count == 9);
+    assert_near(c.w, 23, 0);
+    assert_near(c.p, 0.171875, 1e-15);
+    statistics_compare_pairs(&c, a, a, 9);
+    assert_near(c.p, 1, 0);
+    assert_near(c.ratio, 1, 0);
+    statistics_compare_pairs(&c, a, b, 1);
+    assert_near(c.p, 1, 0);
+    assert_near(c.ratio, 2, 1e-15);
+    assert_true(c.coverage < 0.95);
+}
+
+TEST(test_many_pairs)
+{
+    static const struct {
+        size_t count;
+        double offset, w, p, ratio;
+        bool exact;
+    } expected[] = {
+        {40, 12.75, 820 - 182, 0.0016823487039800966, 1.0273678027634894, true},
+        {60, 22.75, 1830 - 552, 0.007617238909937106, 1.0273678027634894, false},
+    };
+    FOR_ROWS(k, expected) {
+        double a[60], b[60];
+        for (size_t i = 0; i < expected[k].count; i++) {
+            a[i] = 1 + 0.01 * (double)i;
+            b[i] = a[i] * exp(0.004 * ((double)(i * 7 % expected[k].count) - expected[k].offset));
+        }
+        statistics_pairs c;
+        statistics_compare_pairs(&c, a, b, expected[k].count);
+        assert_int_equal(c.exact, expected[k].exact);
+        assert_near(c.w, expected[k].w, 0);
+        assert_near(c.p, expected[k].p, 1e-9);
+        assert_near(c.ratio, expected[k].ratio, 1e-12);
+        assert_true(c.low < c.ratio && c.ratio < c.high);
+    }
 }
 
 TEST(test_polynomials_are_found_exactly)

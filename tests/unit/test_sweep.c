@@ -4,7 +4,7 @@
 
 #include "tests/unit/test.h"
 
-#include "bench/sweep.h"
+#include "bench/sweep_work.h"
 
 static void results_free(bench_results *of) { scope_free(&of->memory); }
 
@@ -167,6 +167,89 @@ TEST(test_minimum_time_adds_samples)
     assert_true(result->time.count > 3);
     assert_true(result->time.count <= SWEEP_MAX_SAMPLES);
     assert_true(seconds >= options.min_seconds || result->time.count == SWEEP_MAX_SAMPLES);
+}
+
+/* Encodes of one session, in milliseconds, as they were measured where weights come from a far cache: samples begin
+ * once two in a row were no more than 3 % faster than the fastest before. */
+TEST(test_when_a_visit_is_warm)
+{
+    static const struct {
+        double ms[16];
+        size_t warm;
+    } rows[] = {
+        {{9.1, 9.7, 7.7, 7.5, 7.1, 6.6, 6.6, 6.4, 6.3, 6.3, 6.3}, 10},
+        {{9.8, 8.4, 7.2, 6.5, 6.4, 6.5, 6.4}, 6},
+        {{5, 5, 5, 5}, 3},
+        {{5, 7, 9, 4}, 3},
+        {{20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5}, SWEEP_MOST_WARM},
+        {{300, 200, 100}, 2},
+        {{9000, 8000}, 1},
+    };
+    FOR_ROWS(row, rows) {
+        sweep_warmth warm = {0};
+        size_t k = 0;
+        while (!sweep_is_warm(&warm, 1e-3 * rows[row].ms[k])) k++;
+        assert_int_equal(warm.count, k + 1);
+        assert_int_equal(warm.count, rows[row].warm);
+    }
+}
+
+/* The visits of a point: in order, one after the other in time, each with encodes that do not count. */
+static void check_visits(const bench_result *r, bool cold)
+{
+    assert_true(r->visits > 0 && r->visit && r->at && r->warm);
+    for (size_t k = 0; k < r->time.count; k++) {
+        assert_true(k == 0 ? r->visit[k] == 0 : r->visit[k] - r->visit[k - 1] <= 1);
+        if (k) assert_true(r->at[k] >= r->at[k - 1] + r->samples[k - 1]);
+    }
+    assert_int_equal(r->visit[r->time.count - 1], r->visits - 1);
+    for (size_t v = 0; v < r->visits; v++) assert_true(r->warm[v] >= 1 && r->warm[v] <= (cold ? 1 : SWEEP_MOST_WARM));
+}
+
+TEST(test_samples_have_visits_and_times)
+{
+    for (int cold = 0; cold < 2; cold++) {
+        sweep_options options = quick_options();
+        options.lengths = list_of("4,30");
+        options.repetitions = 20;
+        options.cold = cold;
+        FREED_BY(results_free) bench_results results = swept(&options);
+        for (size_t k = 0; k < results.count; k++) {
+            check_visits(&results.result[k], cold);
+            assert_int_equal(results.result[k].time.count, 20);
+            assert_true(results.result[k].visits > 1);
+            assert_int_equal(results.result[k].peak_then.slices, 0); /* without limits of the machine */
+        }
+    }
+}
+
+/* Slices take no more than their share of the samples' time, but for one of two milliseconds; low precision has both
+ * kinds of products, and only --breakdown reads. */
+TEST(test_slices_of_the_limits)
+{
+    for (int precision = 0; precision < DEBERTA_PRECISION_COUNT; precision++) {
+        sweep_options options = quick_options();
+        options.lengths = list_of("64");
+        options.threads = list_of("1");
+        options.min_seconds = 0.15;
+        options.roof_share = 0.1;
+        options.precision = (deberta_precision)precision;
+        options.breakdown = precision == DEBERTA_PRECISION_INT8;
+        FREED_BY(results_free) bench_results results = swept(&options);
+        const bench_result *r = &results.result[0];
+        const bench_then *then = &r->peak_then;
+        assert_true(then->slices >= 3);
+        double encoded = 0;
+        for (size_t k = 0; k < r->time.count; k++) encoded += r->samples[k];
+        assert_true((double)(then->slices - 1) * 0.001 <= options.roof_share * encoded); /* half of what one takes */
+        assert_true(then->gflops > 0);
+        assert_int_equal(then->gops > 0, precision != DEBERTA_PRECISION_FLOAT32);
+        assert_int_equal(then->read_gbs > 0, options.breakdown);
+        assert_int_equal(r->breakdown_peak_then.read_gbs > 0, options.breakdown);
+        const double rate = machine_rate_of(then->gflops, then->gops, options.precision);
+        assert_true(fabs(r->peak_then_fraction - r->gflops / rate) <= 1e-12 * r->peak_then_fraction);
+        check_visits(r, false);
+    }
 }
 
 typedef struct watched {

@@ -34,6 +34,7 @@ MAY_INCLUDE = {
     "train/state": ["include/", "core/", "train/state/"],
     "train/backward": ["include/", "core/", "train/state/", "train/backward/"],
     "train/step": ["include/", "core/", "train/state/", "train/backward/", "train/step/"],
+    "train/attribution": ["include/", "core/", "train/state/", "train/backward/", "train/step/", "train/attribution/"],
     "train/data": ["include/", "core/", "train/state/", "train/data/"],
     "train/pieces": ["include/", "core/", "train/state/", "train/pieces/"],
     "train/run": ["include/", "core/", "train/"],

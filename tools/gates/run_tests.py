@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests and adds them up; `./build.sh test [--full]` calls it.
 
-    tools/gates/run_tests.py                 the tests in build/ and the lint rules, without what tests the tests
+    tools/gates/run_tests.py                 the tests in build/ and the lint rules, without what tests the tests and what takes turns
     tools/gates/run_tests.py --full          all of that, and every stage below
     tools/gates/run_tests.py --nightly       only the stages that take too long for every change
     tools/gates/run_tests.py --stage NAME    only this stage, with all of it; may be repeated
@@ -33,6 +33,7 @@ Nightly stages:
     neon-whole        kernels, tokenizers, golden results and one arithmetic on aarch64 without leaving anything out (under qemu)
     analysis          gcc's analyser and warnings, and cppcheck, over the library, at zero findings (tools/gates/analysis.py)
     contributing-whole  all diffs of CONTRIBUTING.md in one copy, which is built, and the commands under them
+    audits            runs that this processor trains, executed again on aarch64 and AVX-512 under emulation
     drawn-cases       2,000 drawn models, texts and ways of training; the seed is the day's
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/gates/bare_debian.sh; needs root)
     failing-calls     every command that writes, while each of its calls fails in turn
@@ -90,6 +91,7 @@ NIGHTLY = [
     ("neon-whole", stages.neon_whole, "aarch64-linux-gnu-gcc", True, "aarch64: every golden case, every length"),
     ("analysis", stages.analysis(), "meson", True, "the library under static analysis"),
     ("contributing-whole", stages.contributing_whole, "meson", True, "what CONTRIBUTING.md shows, tried"),
+    ("audits", stages.audits, "qemu-aarch64-static", True, "runs audited on emulated processors"),
     ("drawn-cases", stages.drawn_cases, "meson", True, "2,000 drawn cases of the day"),
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
     ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),

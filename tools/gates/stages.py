@@ -5,6 +5,7 @@ A stage is a function that does its steps one after the other; `full` says wheth
 import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -20,7 +21,7 @@ THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dc_args=-g1", "-D
 NEON_TIERS = ("neon", "neondot", "neoni8mm")
 X86 = os.uname().machine == "x86_64"
 # Into how many parts is divided what takes turns: each run has one of them, a nightly stage all.
-NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_TURNS, NEON_KERNEL_TURNS, IDENTITY_TURNS, PYTHON_TURNS = 4, 8, 4, 8, 4, 6, 5, 4
+NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_TURNS, NEON_KERNEL_TURNS, IDENTITY_TURNS, PYTHON_TURNS = 8, 8, 4, 8, 4, 6, 5, 8
 
 
 def names(*wanted):
@@ -73,7 +74,10 @@ def program(stage, full):
     native_build(stage)
     stage.tests("the program", "build", suites("cli", without=("sampled", "turns", "long", *beyond)))
     stage.tests("samples of what has many combinations", "build", lambda test: suites_of(test) >= {"cli", "sampled"} and "turns" not in suites_of(test), quick=True)
-    stage.tests("what takes turns", "build", suites("turns", without=beyond), quick=True, turns=NATIVE_TURNS, nightly="native-whole")
+    if full:
+        stage.tests("what takes turns", "build", suites("turns"), quick=True, turns=NATIVE_TURNS, nightly="native-whole")
+    else:
+        stage.leave("native-whole", "what takes turns")
 
 
 def native_whole(stage, _full):
@@ -105,9 +109,9 @@ def without_fma_whole(stage, _full):
     stage.program("golden", emulator + ["build/tests/golden/golden", "--isa", "scalar", "--only", "01-,08-,16-,20-,33-,36-", "--failures-only"])
 
 
-def build_for_neon(stage):
+def build_for_neon(stage, *targets):
     stage.configure("build-arm64", ["-Dviz=disabled", "--werror"], cross_file="tools/gates/cross-aarch64.ini")
-    stage.build("build-arm64", ["tests/golden/golden", "tests/golden/identity", "tests/checkasm/checkasm"])
+    stage.build("build-arm64", targets or ["tests/golden/golden", "tests/golden/identity", "tests/checkasm/checkasm"])
 
 
 def on_neon(stage, title, cpu, program, *words, limit=1800):
@@ -368,6 +372,18 @@ def long_runs(stage, _full):
     stage.configure("build-threads", THREAD_OPTIONS)
     stage.build("build-threads", ["tests/long/long_run"])
     stage.program("8 callers, thread sanitizer", ["setarch", "-R", "build-threads/tests/long/long_run", small, "callers", "1000"], of_tiers=False)
+
+
+def audits(stage, _full):
+    """Runs that this processor trains, executed again by emulated ones."""
+    native_build(stage, "deberta")
+    build_for_neon(stage, "deberta")
+    auditors = {"neon,scalar": ["qemu-aarch64-static", "-cpu", "max", os.path.join(ROOT, "build-arm64", "deberta")]}
+    if shutil.which("bochs-bin"):
+        program = os.path.join(ROOT, "build", "deberta")
+        auditors["avx512"] = [os.path.join(ROOT, "tools", "gates", "run-avx512-bochs.sh"), "-t", "1500", "-f", ".", program]
+    for tiers, auditor in auditors.items():
+        cli_cases(stage, f"audits by {tiers}", "emulated_audits", environment={"DEBERTA_TEST_AUDITOR": " ".join(auditor), "DEBERTA_TEST_AUDITOR_TIERS": tiers}, limit=7200)
 
 
 def drawn_cases(stage, _full):

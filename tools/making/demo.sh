@@ -8,15 +8,15 @@ model=models/demo
 show() { echo; echo "\$ $1"; eval "$1"; }
 
 mkdir -p out
+masked='The King and the [MASK] sat upon their thrones.' text= live=
 show "build/deberta info $model"
 if [ $model = models/demo ] && ! build/deberta tokenize $model --text x 2>&1 | grep -q 'no tokenizers'; then
-    show "build/deberta fill-mask $model --text 'The King and the [MASK] sat upon their thrones.'"
+    show "build/deberta fill-mask $model --text '$masked'"
     show "build/deberta classify $model --text 'Call me Ishmael.' --top 3"
+    text=" --text '$masked'"
 fi
+[ $model != models/demo ] || [ ! -e build-wasm/deberta-scalar.wasm ] || live=" --live"
+show "build/deberta report $model$text$live -o out/report"
 echo
-live=; [ $model != models/demo ] || live=" --live"
-echo "\$ build/deberta report $model -n 16-256*2$live -o out/report"
-# shellcheck disable=SC2086
-build/deberta report "$model" -n '16-256*2' $live -o out/report
-echo
-echo "The report is in out/report/index.html: open it in a browser. build/deberta --help has the other commands."
+echo "The report is in out/report/index.html: open it in a browser; --with latency,verify measures, too."
+echo "build/deberta --help has the other commands."

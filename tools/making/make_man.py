@@ -42,7 +42,9 @@ class Program:
                 self.read(word, " ".join(line[len(word):].split()))
 
     def help(self, name=""):
-        return subprocess.run([self.path, *name.split(), "--help"], capture_output=True, text=True, check=True).stdout
+        # Without COLUMNS, and into a pipe, no width of a terminal folds lines.
+        plain = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+        return subprocess.run([self.path, *name.split(), "--help"], capture_output=True, text=True, check=True, env=plain).stdout
 
     def read(self, name, summary):
         group, rows, text = None, [], self.help(name)

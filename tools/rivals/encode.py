@@ -4,7 +4,8 @@
     tools/peers.py --work W --out R --documents      throughput on bench/shapes/document_lengths.txt
     tools/peers.py --work W --out R --batches 1,4,16,64 -n 16,128       so many equal texts at once
     tools/peers.py --work W --out R --neighbour      each row with and without a busy process on one core
-    tools/peers.py --out R --table                   the results so far as Markdown; --csv: all numbers
+    tools/peers.py --out R --table                   the results so far as Markdown; --csv: all numbers; --chart: bars of each engine
+    tools/peers.py --out R --record                  adds them to this machine's table in docs/benchmarks; what they replace is marked old
     tools/peers.py --quick                           what is installed, in three minutes, as a table and a chart; what is not, by name
 
 W keeps models, inputs and ONNX files (about 2 GB for all). R keeps visits.jsonl, one line for each process, and for each kind of
@@ -34,6 +35,7 @@ from pathlib import Path
 from rivals.engines import ENGINES, OURS, OWN, fits
 from rivals.results import median_deviation, name_list, number_list
 from rivals.shapes import DOCUMENTS, SHAPES, errors_of, read_lengths
+from rivals.records import BENCHMARKS, record
 from rivals.tables_of_times import CSV_MODES, print_csv, print_tables
 from rivals.turns import PROGRAM, ROOT, Failure, Patience, Runner, busy_neighbour, rotated, with_threads, worker_command
 from rivals.work_folder import Work
@@ -365,21 +367,23 @@ def write_reports(journal, folder, environment, documents):
 # ------------------------------------------------------------------------------------------------------ command line
 
 
-# What --quick measures unless it is told otherwise, in how many seconds.
+# What is measured unless the command line says otherwise.
+STANDARD = {"models": ["v3-base", "v1-base", "v3-small", "v3-xsmall"], "tokens": [16, 40, 128, 256, 512, 1024, 2048, 4096],
+            "threads": sorted({1, min(2, CORES)}), "rounds": 3, "reps": 7, "min_time": 0.5, "accept_disturbed": False,
+            "engines": [OURS, "torch", "torch-malloc", "onnxruntime", "openvino"], "work": None, "out": None, "document_count": 256,
+            "seconds": math.inf}  # fmt: skip
+# The same of --quick, in how many seconds. torch-lean would cost as much as two others, and has not been the fastest at these lengths.
 QUICK = {"models": ["v3-small"], "tokens": [40, 128], "threads": [min(2, CORES)], "rounds": 1, "reps": 3, "min_time": 0.3, "accept_disturbed": True,
-         "engines": ["deberta", "deberta-int8", "torch", "torch-lean", "onnxruntime", "onnxruntime-lean", "openvino", "openvino-lean",
+         "engines": ["deberta", "deberta-int8", "torch", "onnxruntime", "onnxruntime-lean", "openvino", "openvino-lean",
                      "openvino-lean-int8"],
          "work": ROOT / "out" / "peers", "out": ROOT / "out" / "peers" / "quick", "document_count": 24, "seconds": 150}  # fmt: skip
 
 
-class Quick(argparse.Action):
-    """Other defaults: what stands on the command line, before or behind it, holds."""
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        namespace.quick = True
-        for name, value in QUICK.items():
-            if getattr(namespace, name) == parser.get_default(name):
-                setattr(namespace, name, value)
+def settle(arguments):
+    """Fills in what the command line does not say; what it says holds, also where that is a default."""
+    for name, value in (QUICK if arguments.quick else STANDARD).items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
 
 
 def options(parser):
@@ -388,27 +392,29 @@ def options(parser):
     add("--work", type=Path, help="folder for models, inputs, ONNX files")
     add("--out", type=Path, help="folder for results")
     add("--program", type=Path, default=PROGRAM)
-    add("--models", type=name_list(SHAPES), default=["v3-base", "v1-base", "v3-small", "v3-xsmall"])
-    add("--engines", type=name_list([*OWN, *ENGINES]), default=[OURS, "torch", "torch-malloc", "onnxruntime", "openvino"],
-        help="names or all; default: those without compilation and with all digits")  # fmt: skip
-    add("-n", "--tokens", type=number_list, default=[16, 40, 128, 256, 512, 1024, 2048, 4096])
-    add("--threads", type=number_list, default=sorted({1, min(2, CORES)}))
-    add("--rounds", type=int, default=3)
-    add("--reps", type=int, default=7, help="timed calls in a process, at least; fewer if one takes seconds")
-    add("--min-time", type=float, default=0.5, help="seconds of timed calls in a process, at least")
+    add("--models", type=name_list(SHAPES))
+    add("--engines", type=name_list([*OWN, *ENGINES]), help="names or all; default: those without compilation and with all digits")
+    add("-n", "--tokens", type=number_list)
+    add("--threads", type=number_list)
+    add("--rounds", type=int)
+    add("--reps", type=int, help="timed calls in a process, at least; fewer if one takes seconds")
+    add("--min-time", type=float, help="seconds of timed calls in a process, at least")
     add("--documents", action="store_true")
     add("--lengths-file", type=Path, default=DOCUMENTS)
-    add("--document-count", type=int, default=256, help="the first so many of the file")
+    add("--document-count", type=int, help="the first so many of the file")
     add("--batch-documents", type=number_list, default=[1, 8, 32], help="documents at once; the table takes each engine's best")
     add("--batches", type=number_list, default=[], help="equal texts at once, of each -n")
     add("--neighbour", action="store_true")
     add("--table", action="store_true")
     add("--csv", choices=CSV_MODES, const="latency", nargs="?", help="all numbers of latencies or batches (default: latency)")
-    add("--quick", action=Quick, nargs=0, default=False, help="what is installed, one small model, a table and a chart; into out/peers/quick")
-    add("--seconds", type=float, default=math.inf, help="begin no visit after so long; the same command goes on")
+    add("--chart", action="store_true", help="bars of each engine, by the program itself, into R: for a column and for a page")
+    add("--record", type=Path, const=BENCHMARKS, nargs="?", metavar="FILE",
+        help="add the latencies of R to a table, with date and commit (default: this machine's in docs/benchmarks)")  # fmt: skip
+    add("--quick", action="store_true", help="what is installed, one small model, a table and a chart; into out/peers/quick")
+    add("--seconds", type=float, help="begin no visit after so long; the same command goes on")
     add("--other-cpus", type=float, default=0.1, help="cores that others may use while a row is measured")
     add("--patience", type=float, default=60, help="seconds to wait for a quiet machine before a row is refused")
-    add("--accept-disturbed", action="store_true", help="do not wait; measure and mark")
+    add("--accept-disturbed", action="store_true", default=None, help="do not wait; measure and mark")
     add("--limit", type=float, default=900, help="seconds that one process may take")
 
 
@@ -428,26 +434,31 @@ def planned_rows(arguments, documents):
                     yield Row("neighbour", model, threads, n)
 
 
-def installed(engines):
-    """Those whose packages are here. The others are named, with the way to them."""
+def installed(engines, quick):
+    """Those whose packages are here. The others are named, with the way to them; a longer campaign does not begin without them."""
     missing = {name: ENGINES[name].missing for name in engines if name in ENGINES and ENGINES[name].missing}
-    for name, packages in missing.items():
-        print(f"{name} is not measured: {', '.join(packages)} {'is' if len(packages) == 1 else 'are'} not installed", file=sys.stderr)
+    words = [f"{name} is not measured: {', '.join(packages)} {'is' if len(packages) == 1 else 'are'} not installed"
+             for name, packages in missing.items()]  # fmt: skip
+    way = f"{sys.executable} -m pip install -r {ROOT / 'tools' / 'peers-requirements.txt'}    installs what is missing"
+    if missing and not quick:
+        raise Failure("\n".join(["nothing was measured; leave out of --engines what is not there", *words, way]))
     if missing:
-        print(f"{sys.executable} -m pip install -r {ROOT / 'tools' / 'peers-requirements.txt'}    installs what is missing", file=sys.stderr)
+        print("\n".join([*words, way]), file=sys.stderr)
     return [name for name in engines if name not in missing]
 
 
+# Names of charts, and their width in mm: a column and a page of a journal.
+CHARTS = {"bars-column": 85, "bars": 174}
+
+
 def draw(arguments):
-    """The chart of latencies by the program itself; a program that was built without figures says so."""
-    for figure in ("latency", "error"):  # the first needs two lengths
-        chart = arguments.out / f"{figure}.svg"
-        command = [arguments.program, "bench", "plot", arguments.out / "latency" / "all.json", "--figure", figure, "-o", chart]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode == 0:
-            print(f"the chart: {chart}")
-            return
-    print(f"no chart: {done.stderr.strip()}")
+    """The charts of latencies by the program itself; a program that was built without figures says so."""
+    for name, width in CHARTS.items():
+        chart = arguments.out / f"{name}.svg"
+        command = [arguments.program, "bench", "plot", arguments.out / "latency" / "all.json", "--figure", "bars", "--width-mm", width,
+                   "-o", chart, "-o", chart.with_suffix(".png")]  # fmt: skip
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        print(f"the chart: {chart}" if done.returncode == 0 else f"no chart: {done.stderr.strip()}")
 
 
 def measure(arguments):
@@ -466,14 +477,18 @@ def measure(arguments):
 
 
 def run(arguments):
-    if not arguments.out or not (arguments.table or arguments.csv or arguments.work):
-        sys.exit("peers.py: --work and --out are needed, or --out and --table, or --quick")
-    if arguments.table or arguments.csv:
+    settle(arguments)
+    shows = arguments.table or arguments.csv or arguments.chart or arguments.record
+    if not arguments.out or not (shows or arguments.work):
+        sys.exit("peers.py: --work and --out are needed, or --out and --table, --chart or --record, or --quick")
+    if shows:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `--table | head` is no error
-        print_tables(arguments.out) if arguments.table else print_csv(arguments.out, arguments.csv)
+        for wanted, show in ((arguments.table, lambda: print_tables(arguments.out)), (arguments.csv, lambda: print_csv(arguments.out, arguments.csv)),
+                             (arguments.chart, lambda: draw(arguments)), (arguments.record, lambda: record(arguments.out, arguments.record))):
+            if wanted:
+                show()
         return 0
-    if arguments.quick:
-        arguments.engines = installed(arguments.engines)
+    arguments.engines = installed(arguments.engines, arguments.quick)
     fine = measure(arguments)
     if arguments.quick:
         print_tables(arguments.out)

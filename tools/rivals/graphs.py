@@ -102,12 +102,15 @@ def int8_graph(**told):
     return make
 
 
-def calibrated_graph(make_plain, texts):
+def calibrated_graph(kind, texts):
+    """Of the graph of this kind, which is made for it where it does not lie beside it already."""
+
     def make(folder, path, traced):
-        plain = f"{path}.onnx"
-        make_plain(folder, plain, traced)
-        calibrate(plain, path, texts(folder, traced))
-        os.remove(plain)
+        ready, plain = Path(path).with_name(f"{kind}-{traced}.onnx"), f"{path}.onnx"
+        if not ready.exists():
+            GRAPHS[kind][1](folder, plain, traced)
+        calibrate(ready if ready.exists() else plain, path, texts(folder, traced))
+        Path(plain).unlink(missing_ok=True)
 
     return make
 
@@ -117,9 +120,9 @@ GRAPHS = {
     "float32": ("onnx", plain_graph),
     "int8": ("onnx", int8_graph()),
     "int8-channel": ("onnx", int8_graph(per_channel=True)),
-    "int8-calibrated": ("xml", calibrated_graph(plain_graph, drawn_batches)),
+    "int8-calibrated": ("xml", calibrated_graph("float32", drawn_batches)),
     "lean": ("onnx", lean_graph),
-    "lean-int8": ("xml", calibrated_graph(lean_graph, batches_of_a_book)),
+    "lean-int8": ("xml", calibrated_graph("lean", batches_of_a_book)),
 }
 
 

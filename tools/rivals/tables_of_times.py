@@ -186,20 +186,25 @@ def print_documents(results):
 # ------------------------------------------------------------------------------------------------------ results of runs
 
 
+def csv_lines(results, key=ONE_TEXT):
+    """A line for each row and engine, and the version that was measured."""
+    names = in_order(results)
+    for row, engines in by_row(results, key).items():
+        for r in (engines[name] for name in names if name in engines):
+            peak = f"{100 * r['peak_fraction']:.0f}" if r["peak_fraction"] else ""
+            yield [*row, r["engine"], in_milliseconds(r["median_s"]), in_milliseconds(r["min_s"]), mark(r), f"{r['max_abs_difference']:.1e}",
+                   peak, f"{r['peak_rss_bytes'] / 1e6:.0f}", f"{r['first_result_s']:.2f}"], r["version"]  # fmt: skip
+
+
 def print_csv(folder, mode):
     """A line for each row and engine, with what the tables leave out. Only batches have a column of texts."""
     path = folder / mode / "all.json"
     if not path.exists():
         sys.exit(f"peers.py: {folder} holds no measurements of {mode}")
     results, key = json.loads(path.read_text("utf-8"))["results"], TEXTS if mode == "batches" else ONE_TEXT
-    names = in_order(results)
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["model", "threads", "tokens", "texts"][: len(key)] + CSV_TITLES)
-    for row, engines in by_row(results, key).items():
-        for r in (engines[name] for name in names if name in engines):
-            peak = f"{100 * r['peak_fraction']:.0f}" if r["peak_fraction"] else ""
-            out.writerow([*row, r["engine"], in_milliseconds(r["median_s"]), in_milliseconds(r["min_s"]), mark(r), f"{r['max_abs_difference']:.1e}",
-                          peak, f"{r['peak_rss_bytes'] / 1e6:.0f}", f"{r['first_result_s']:.2f}"])  # fmt: skip
+    out.writerows(line for line, _ in csv_lines(results, key))
 
 
 def print_tables(folder):
@@ -257,7 +262,7 @@ def options(parser):
 
 
 def run(arguments):
-    lines, errors = read_rows(arguments.file, ","), {}
+    lines, errors = [line for line in read_rows(arguments.file, ",") if line.get("state") != "old"], {}
     if arguments.errors:
         with open(arguments.errors, encoding="utf-8") as file:
             errors = {(one["engine"], one["n"]): one["relative_error"] for one in json.load(file)["results"]}

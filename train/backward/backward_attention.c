@@ -15,19 +15,24 @@ typedef struct table_loop {
     size_t layer;
 } table_loop;
 
-/* PK lies in panels of 16 places, PQ in rows of dp: both become [dp / 16][2K][16]. */
-static void turn_tables(void *context, size_t head, size_t worker)
+/* PK lies in panels of 16 places, PQ in rows of dp: both become [dp / 16][2K][16], of one head, and where sequences
+ * read separate tables of one sequence. */
+static void turn_tables(void *context, size_t task, size_t worker)
 {
     const table_loop *loop = context;
     const step_state *step = loop->step;
     const learner *l = step->learner;
     const deberta_model *model = l->model;
-    const model_layer *layer = &model->layers[loop->layer];
     const size_t rows = model->relative_rows, d = model->head_size, dp = model->padded_head;
-    float *keys = step->memory->table_columns + head * rows * dp, *queries = keys + rows * l->heads_width;
-    const float *packed =
-        layer->position_keys ? layer->position_keys + head * ceiling_divide(rows, PANEL) * d * PANEL : NULL;
-    const float *natural = layer->position_queries ? layer->position_queries + head * rows * dp : NULL;
+    const size_t head = task % model->config.heads, sequence = task / model->config.heads;
+    const position_change *change = step->options->positions;
+    float *keys = step_table_columns(step, sequence) + head * rows * dp, *queries = keys + rows * l->heads_width;
+    const float *packed = model->layers[loop->layer].position_keys,
+                *natural = model->layers[loop->layer].position_queries;
+    if (change && change->keys && packed) packed = change->keys + sequence * change->keys_stride;
+    if (change && change->queries && natural) natural = change->queries + sequence * change->queries_stride;
+    if (packed) packed += head * ceiling_divide(rows, PANEL) * d * PANEL;
+    if (natural) natural += head * rows * dp;
     (void)worker;
     for (size_t row = step->reached[TABLE_KEYS].first; packed && row < step->reached[TABLE_KEYS].end; row++)
         for (size_t c = 0; c < d; c++)
@@ -40,8 +45,12 @@ static void turn_tables(void *context, size_t head, size_t worker)
 void attention_backward_begin(const step_state *step, size_t layer)
 {
     const learner *l = step->learner;
+    const position_change *change = step->options->positions;
     table_loop loop = {.step = step, .layer = layer};
-    if (l->model->relative_rows > 0) parallel_for(l->session->executor, l->model->config.heads, turn_tables, &loop);
+    if (change) change->begin_layer(change->context, layer);
+    if (l->model->relative_rows > 0)
+        parallel_for(l->session->executor, (change ? l->session->sequences : 1) * l->model->config.heads, turn_tables,
+                     &loop);
 }
 
 /* ---------------------------------------------------------------------------------------------------- one sequence */

@@ -211,7 +211,7 @@ static void c2p_backward(const chunk_work *c)
     strip.place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)c->block->pieces[0].place);
     if (strip.tokens || !position_strips_skew(&strip, work->scratch->gradients, c->lds, c->keys)) fold_c2p(c, &strip);
     const strip_products products = {
-        .table = step->memory->table_columns + work->head.head * rows * dp + strip.first * PANEL,
+        .table = step_table_columns(step, work->head.sequence) + work->head.head * rows * dp + strip.first * PANEL,
         .d_rows = c->d_queries,
         .ld_rows = work->job->ld_queries,
         .vectors = c->queries,
@@ -254,8 +254,8 @@ static void p2c_backward(const chunk_work *c)
         s->kernels.fold_runs_f32(&task);
     }
     const strip_products products = {
-        .table =
-            step->memory->table_columns + rows * l->heads_width + work->head.head * rows * dp + strip.first * PANEL,
+        .table = step_table_columns(step, work->head.sequence) + rows * l->heads_width + work->head.head * rows * dp +
+                 strip.first * PANEL,
         .d_rows = d_keys_of(c, 1),
         .ld_rows = l->qkv_stride,
         .vectors = head_key(s, work->head.head, work->head.first_token + c->key),

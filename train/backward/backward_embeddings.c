@@ -198,6 +198,8 @@ void decoder_positions(const step_state *step, const head_rows *rows)
     const learner *l = step->learner;
     step_memory *m = step->memory;
     const deberta_session *s = l->session;
+    const embedding_edit *edit = step->options->edit;
+    if (edit && edit->decoded) edit->decoded(edit->context, step, rows, m->d_first, s->hidden_stride);
     if (!step_wants_weights(step)) return;
     for (size_t i = 0; i < rows->count; i++) m->row_ids[i] = s->position_ids[rows->tokens[i]];
     const table_sum positions = sum_of(l, "embeddings.position_embeddings.weight");

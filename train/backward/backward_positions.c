@@ -51,7 +51,7 @@ void positions_total(const step_state *step, size_t index)
     const learner *l = step->learner;
     table_totals job = {.step = step, .to = step_table_sums(step, index)};
     job.cuts = ceiling_divide(step->reached[TABLE_KEYS].end - step->reached[TABLE_KEYS].first, TOTAL_ROWS);
-    if (l->model->relative_rows > 0 && step_wants_weights(step))
+    if (l->model->relative_rows > 0 && step_wants_tables(step))
         parallel_for(l->session->executor, POSITION_TABLES * l->model->config.heads * job.cuts, total_rows, &job);
 }
 

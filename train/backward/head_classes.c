@@ -46,7 +46,10 @@ static void losses_by_row(const class_job *job)
     const float scale = 1 / (float)job->step->head.counts.labelled[0];
     for (size_t i = 0; i < job->rows.count; i++) {
         float *logits = m->logits + i * job->stride;
-        if (job->batch->targets) {
+        const row_value *value = step->options->value;
+        if (value) {
+            m->losses[i] = value->run(value->context, step, job->rows.tokens[i], logits, classes);
+        } else if (job->batch->targets) {
             const size_t sequence = session_sequence_of(l->session, job->rows.tokens[i]);
             m->losses[i] = squared_error(logits, job->batch->targets[sequence], scale);
         } else {

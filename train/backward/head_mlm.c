@@ -20,12 +20,25 @@ typedef struct vocabulary_job {
     step_state *step;
     const step_batch *batch;
     const head_rows *rows;
-    const float *words; /* [V][E] */
+    const float *words; /* [V][E]; NULL: read from the model's files, a chunk at a time */
     float *t, *d_t;     /* [rows][normed_stride] */
     size_t stride;      /* of the logits */
     size_t panels;      /* of dt, a task */
     float scale;
 } vocabulary_job;
+
+/* Returns rows of the table, in `memory` where no parameters hold them; NULL: a failure, which the session notes. */
+static const float *vocabulary_words(const vocabulary_job *job, size_t first, size_t count, float *memory)
+{
+    const learner *l = job->step->learner;
+    deberta_error error;
+    if (job->words) return job->words + first * l->model->config.embedding_size;
+    const deberta_status status =
+        word_table_read(&l->model->tasks.mlm_decoder, &l->model->source, first, count, memory, &error);
+    if (status == DEBERTA_OK) return memory;
+    session_note_failure(l->session, status, &error);
+    return NULL;
+}
 
 /* Logits of some words for all rows. */
 static void logits_task(void *context, size_t task, size_t worker)
@@ -38,7 +51,9 @@ static void logits_task(void *context, size_t task, size_t worker)
     const size_t width = l->model->config.embedding_size, first = task * VOCABULARY_WORDS;
     const size_t words = minimum(VOCABULARY_WORDS, l->model->config.vocabulary_size - first);
     float *panels = m->vocabulary + worker * m->vocabulary_stride;
-    s->kernels.pack_panels_f32(panels, width * PANEL, job->words + first * width, width, words, width);
+    const float *rows = vocabulary_words(job, first, words, panels + VOCABULARY_WORDS * round_up(width, PANEL));
+    if (!rows) return;
+    s->kernels.pack_panels_f32(panels, width * PANEL, rows, width, words, width);
     const gemm_task product = {
         .rows = job->rows->count,
         .depth = width,
@@ -77,9 +92,24 @@ static void loss_task(void *context, size_t row, size_t worker)
     const learner *l = step->learner;
     step_memory *m = step->memory;
     (void)worker;
+    const row_value *value = step->options->value;
     if (step->options->drawn_ids) draw_id(job, row);
+    if (value) {
+        m->losses[row] = value->run(value->context, step, job->rows->tokens[row], m->logits + row * job->stride,
+                                    l->model->config.vocabulary_size);
+        return;
+    }
     m->losses[row] = cross_entropy(learner_kernels(l), m->logits + row * job->stride, l->model->config.vocabulary_size,
                                    1, (size_t)job->batch->labels[job->rows->tokens[row]], job->scale);
+}
+
+/* Whether any row has a gradient at words [first, first + words): that of a logit has one word. */
+static bool any_gradient(const vocabulary_job *job, size_t first, size_t words)
+{
+    for (size_t row = 0; row < job->rows->count; row++)
+        for (size_t w = 0; w < words; w++)
+            if (job->step->memory->logits[row * job->stride + first + w] != 0) return true;
+    return false;
 }
 
 /* dt of some panels of columns: one chain over all words, of which a chunk at a time is brought into panels. */
@@ -93,13 +123,19 @@ static void d_t_task(void *context, size_t task, size_t worker)
     const size_t width = l->model->config.embedding_size, vocabulary = l->model->config.vocabulary_size;
     const size_t first = task * job->panels, panels = minimum(job->panels, ceiling_divide(width, PANEL) - first);
     float *chunk = m->vocabulary + worker * m->vocabulary_stride;
+    float *memory = chunk + panels * VOCABULARY_CHUNK * PANEL;
+    bool begun = false;
     memset(chunk, 0, panels * VOCABULARY_CHUNK * PANEL * sizeof *chunk); /* columns beyond the last */
     for (size_t word = 0; word < vocabulary; word += VOCABULARY_CHUNK) {
         const size_t words = minimum(VOCABULARY_CHUNK, vocabulary - word);
+        const bool is_last = word + words == vocabulary;
+        if (step->options->value && !any_gradient(job, word, words) && (begun || !is_last)) continue;
+        const float *rows = vocabulary_words(job, word, words, memory);
+        if (!rows) return;
         for (size_t w = 0; w < words; w++)
             for (size_t panel = 0; panel < panels; panel++) {
                 const size_t column = (first + panel) * PANEL, columns = minimum(PANEL, width - column);
-                memcpy(chunk + (panel * VOCABULARY_CHUNK + w) * PANEL, job->words + (word + w) * width + column,
+                memcpy(chunk + (panel * VOCABULARY_CHUNK + w) * PANEL, rows + w * width + column,
                        columns * sizeof *chunk);
             }
         const gemm_task product = {
@@ -113,9 +149,10 @@ static void d_t_task(void *context, size_t task, size_t worker)
             .c = job->d_t + first * PANEL,
             .ldc = s->normed_stride,
             .c_panel_stride = PANEL,
-            .accumulate = word > 0,
+            .accumulate = begun,
         };
         s->kernels.gemm_f32(&product);
+        begun = true;
     }
 }
 
@@ -178,8 +215,8 @@ static deberta_status vocabulary_run(vocabulary_job *job, deberta_error *err)
     const learner *l = step->learner;
     const deberta_model *model = l->model;
     executor *by = l->session->executor;
-    parameter *words = &l->set.items[model->tasks.mlm_decoder.stored.index];
-    job->words = words->values;
+    parameter *words = l->own_model ? &l->set.items[model->tasks.mlm_decoder.stored.index] : NULL;
+    job->words = words ? words->values : NULL;
     job->stride = row_stride(model->config.vocabulary_size);
     job->scale = 1 / (float)step->head.counts.labelled[0];
     DEBERTA_TRY(head_reserve(step->memory, job->rows->count, job->stride, err));
@@ -188,8 +225,9 @@ static deberta_status vocabulary_run(vocabulary_job *job, deberta_error *err)
     head_add_losses(step, 0, job->rows->bounds);
     stage_lap(l->clock, TRAINING_HEAD);
     d_t_run(job);
-    word_gradients(job, words);
-    return DEBERTA_OK;
+    if (step_wants_weights(step)) word_gradients(job, words);
+    if (l->session->status != DEBERTA_OK && err) *err = l->session->failure;
+    return l->session->status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the head */
@@ -233,7 +271,7 @@ static head_rows labelled_rows(const step_state *step, const step_batch *batch)
 
 static void backward_without_labels(const step_state *step, const head_rows *rows, bool runs_decoder)
 {
-    no_word_gradients(step->learner);
+    if (step_wants_weights(step)) no_word_gradients(step->learner);
     if (runs_decoder) decoder_backward(step, rows->tokens, 0, rows->bounds);
 }
 

@@ -45,8 +45,11 @@ static void losses_of_rows(const step_state *step, const step_batch *batch, cons
     for (size_t i = 0; i < rows->count; i++) {
         const size_t t = rows->tokens[i];
         const bool replaced = batch->labels[t] != NOT_LABELLED && batch->labels[t] != ids[t];
-        m->losses[i] =
-            binary_cross_entropy(learner_kernels(step->learner), m->logits + i * stride, replaced ? 1.0f : 0.0f, scale);
+        const row_value *value = step->options->value;
+        float *logit = m->logits + i * stride;
+        m->losses[i] = value
+                           ? value->run(value->context, step, t, logit, 1)
+                           : binary_cross_entropy(learner_kernels(step->learner), logit, replaced ? 1.0f : 0.0f, scale);
         memset(m->logits + i * stride + 1, 0, (stride - 1) * sizeof *m->logits);
     }
 }

@@ -182,12 +182,13 @@ static deberta_status parse_chain(deberta_chain *chain, const char *path, const 
 static deberta_status chain_read(deberta_chain **result, const char *folder, bool may_be_cut, deberta_error *err)
 {
     char path[PATH_BYTES];
-    mapped_file file;
+    mapped_file file = {0};
     struct stat about;
     *result = NULL;
     if (snprintf(path, sizeof path, "%s/" CHAIN_FILE, folder) >= PATH_BYTES) *path = 0;
-    if (may_be_cut && (stat(path, &about) == 0 ? about.st_size == 0 : errno == ENOENT)) return DEBERTA_OK;
-    DEBERTA_TRY(mapped_file_open_at_most(&file, path, MOST_BYTES, err));
+    const bool is_there = stat(path, &about) == 0, is_empty = is_there && about.st_size == 0;
+    if (may_be_cut && !is_there && errno == ENOENT) return DEBERTA_OK;
+    if (!(may_be_cut && is_empty)) DEBERTA_TRY(mapped_file_open_at_most(&file, path, MOST_BYTES, err));
     deberta_chain *chain = calloc(1, sizeof *chain);
     deberta_status status = chain ? parse_chain(chain, path, &file, may_be_cut, err)
                                   : status_fail(err, DEBERTA_E_MEMORY, "no memory for a chain");

@@ -156,6 +156,12 @@ static deberta_status open_file(run_chain *chain, deberta_error *err)
     chain->file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (chain->file < 0) return chain_failed(chain, err);
     if (chain->begun && *chain->begun->first_link) return go_on(chain, err);
+    if (chain->every == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s/" CHAIN_FILE
+                     ": its first line was not written whole; it begins again where chain_every says how "
+                     "many steps are between its records (--chain, --chain-every)",
+                     QUOTE(chain->folder));
     if (ftruncate(chain->file, 0) != 0) return chain_failed(chain, err);
     return append_head(chain, err);
 }
@@ -166,10 +172,8 @@ deberta_status run_chain_open(run_chain *chain, const char *folder, size_t every
     *chain = (run_chain){.file = -1, .folder = folder, .every = every};
     DEBERTA_TRY(chain_read_begun(&chain->begun, folder, err));
     if (!chain->begun && every == 0) return DEBERTA_OK;
-    deberta_status status = open_file(chain, err);
-    if (status == DEBERTA_OK) status = run_chain_add_state(chain, parts, err);
-    if (status != DEBERTA_OK) run_chain_close(chain);
-    return status;
+    DEBERTA_TRY(open_file(chain, err));
+    return run_chain_add_state(chain, parts, err);
 }
 
 deberta_status run_chain_sync(const run_chain *chain, deberta_error *err)

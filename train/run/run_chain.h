@@ -18,7 +18,8 @@ typedef struct run_chain {
     char link[CHAIN_DIGEST_BYTES];
 } run_chain;
 
-/* Opens the chain of a run, or begins one. every: 0, only a chain that is there. It records the state of the run. */
+/* Opens the chain of a run, or begins one. every: 0, only a chain that is there. It records the state of the run. The
+ * caller closes the chain also where this fails. */
 deberta_status run_chain_open(run_chain *chain, const char *folder, size_t every, const run_parts *parts,
                               deberta_error *err);
 /* Whether a record is due after `step`. */

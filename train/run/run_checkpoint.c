@@ -17,6 +17,8 @@
 #include "core/base/sha256.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json_file.h"
+#include "core/io/mapped_file.h"
+#include "core/io/quote.h"
 #include "train/run/save.h"
 #include "train/run/trainer_options.h"
 
@@ -152,6 +154,55 @@ deberta_status run_checkpoint_remove_older(const char *folder, size_t step, run_
     return DEBERTA_OK;
 }
 
+/* ----------------------------------------------------------------------------------------------------------- digests */
+
+/* The files from which a run resumes: any changed bit of them is detected by the SHA-256 in training.json. */
+static const char *const digested[] = {"config.json", "model.safetensors", "training.safetensors"};
+
+static deberta_status digest_of(const char *folder, const char *name, char digest[65], deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    run_checkpoint_join(path, folder, name);
+    return file_digest(path, digest, err);
+}
+
+/* Computes {"generator/model.safetensors": "9f86...", ...} for the configurations, weights and moments of all parts. */
+static deberta_status take_digests(json_t **digests, const run_parts *parts, const char *folder, deberta_error *err)
+{
+    *digests = json_object();
+    for (size_t i = 0; i < parts->count; i++)
+        for (size_t k = 0; k < sizeof digested / sizeof *digested; k++) {
+            char name[64], digest[65];
+            const char *part = parts->items[i].name;
+            snprintf(name, sizeof name, "%s%s%s", part, *part ? "/" : "", digested[k]);
+            DEBERTA_TRY(digest_of(folder, name, digest, err));
+            if (json_object_set_new(*digests, name, json_string(digest)) != 0)
+                DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the digests of a checkpoint");
+        }
+    return DEBERTA_OK;
+}
+
+/* Checks the digests; accepts NULL, from a checkpoint of an older program. The message names the first file that
+ * differs. */
+static deberta_status check_digests(const json_t *digests, const char *folder, deberta_error *err)
+{
+    const char *name;
+    const json_t *expected;
+    json_object_foreach((json_t *)digests, name, expected)
+    {
+        char found[65];
+        DEBERTA_TRY(digest_of(folder, name, found, err));
+        if (!json_is_string(expected) || strcmp(json_string_value(expected), found) != 0)
+            DEBERTA_FAIL(
+                err, DEBERTA_E_FORMAT,
+                "%s/%s has changed since the run wrote it: its SHA-256 is %s, expected %.64s, as training.json "
+                "has it",
+                QUOTE(folder), QUOTE(name), found,
+                json_is_string(expected) ? QUOTE(json_string_value(expected)) : "a text");
+    }
+    return DEBERTA_OK;
+}
+
 /* ---------------------------------------------------------------------------------------------------------- writing */
 
 deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_dtype dtype, deberta_error *err)
@@ -200,7 +251,7 @@ static deberta_status fill_folder(const run_parts *parts, const char *folder, de
         DEBERTA_TRY(save_moments(path, &t->learner->set, &t->optimizer, err));
     }
     json_t *digests = NULL;
-    deberta_status status = run_digests_take(&digests, parts, folder, err);
+    deberta_status status = take_digests(&digests, parts, folder, err);
     if (status == DEBERTA_OK) status = write_state(folder, run_parts_done(parts), recipe, digests, err);
     json_decref(digests);
     return status == DEBERTA_OK ? sync_folder(folder, err) : status;
@@ -301,7 +352,8 @@ static deberta_status refuse_entries(const char *folder, bool (*is_refused)(cons
 /* Without a checkpoint a run begins anew, if it is the same. */
 static deberta_status check_begun(const char *folder, const json_t *recipe, deberta_error *err)
 {
-    json_t *before = run_claim_recipe(folder);
+    json_t *before = NULL;
+    DEBERTA_TRY(run_claim_recipe(&before, folder, err));
     if (!before) return refuse_entries(folder, is_no_trace, err);
     deberta_status status = refuse_entries(folder, is_checkpoint, err);
     if (status == DEBERTA_OK) status = compare_recipes(folder, before, recipe, false, err);
@@ -348,7 +400,7 @@ deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, co
     deberta_status status = read_state(found, found->step, &state, err);
     if (status == DEBERTA_OK)
         status = compare_recipes(found->path, json_object_get(state, "recipe"), recipe, false, err);
-    if (status == DEBERTA_OK) status = run_digests_check(json_object_get(state, "sha256"), found->path, err);
+    if (status == DEBERTA_OK) status = check_digests(json_object_get(state, "sha256"), found->path, err);
     json_decref(state);
     return status;
 }
@@ -356,8 +408,9 @@ deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, co
 deberta_status run_checkpoint_find_step(run_checkpoint *found, const char *folder, size_t step, const json_t *recipe,
                                         deberta_error *err)
 {
-    json_t *state = NULL, *begun = run_claim_recipe(folder);
+    json_t *state = NULL, *begun = NULL;
     *found = (run_checkpoint){0};
+    DEBERTA_TRY(run_claim_recipe(&begun, folder, err));
     deberta_status status = begun ? compare_recipes(folder, begun, recipe, true, err)
                                   : status_fail(err, DEBERTA_E_FORMAT, "%s has no recipe of a run", QUOTE(folder));
     json_decref(begun);

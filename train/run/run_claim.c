@@ -82,7 +82,8 @@ void run_claim_remove(const run_claim *claim, const char *folder)
 deberta_status run_claim_take(run_claim *claim, const char *folder, const json_t *recipe, deberta_error *err)
 {
     if (!claim->held) DEBERTA_TRY(open_locked(claim, folder, O_CREAT, err));
-    json_t *before = run_claim_recipe(folder);
+    json_t *before = NULL;
+    DEBERTA_TRY(run_claim_recipe(&before, folder, err));
     const bool is_there = before != NULL;
     json_decref(before);
     if (is_there) return DEBERTA_OK;
@@ -98,11 +99,15 @@ void run_claim_release(run_claim *claim)
     *claim = (run_claim){0};
 }
 
-json_t *run_claim_recipe(const char *folder)
+deberta_status run_claim_recipe(json_t **recipe, const char *folder, deberta_error *err)
 {
     char path[PATH_BYTES];
-    json_t *recipe = NULL;
-    deberta_error missing;
+    deberta_error malformed;
+    *recipe = NULL;
     recipe_path(path, folder);
-    return json_file_read(&recipe, path, &run_json_limits, &missing) == DEBERTA_OK ? recipe : NULL;
+    if (access(path, F_OK) != 0 && errno == ENOENT) return DEBERTA_OK;
+    const deberta_status status = json_file_read(recipe, path, &run_json_limits, &malformed);
+    if (status == DEBERTA_OK || status == DEBERTA_E_FORMAT) return DEBERTA_OK;
+    if (err) *err = malformed;
+    return status;
 }

@@ -52,14 +52,6 @@ void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, cha
 /* Reads moments and steps, for parts that were opened from the checkpoint. */
 deberta_status run_checkpoint_read(const run_checkpoint *checkpoint, const run_parts *parts, deberta_error *err);
 
-/* SHA-256 of the files from which a run resumes, stored next to the recipe: it detects any changed bit. */
-
-/* Computes {"generator/model.safetensors": "9f86...", ...} for the configurations, weights and moments of all parts. */
-deberta_status run_digests_take(json_t **digests, const run_parts *parts, const char *folder, deberta_error *err);
-/* Checks the digests; accepts NULL, from a checkpoint of an older program. DEBERTA_E_FORMAT: names the first file that
- * differs. */
-deberta_status run_digests_check(const json_t *digests, const char *folder, deberta_error *err);
-
 /* Evaluations of a run: they write loss and measures of held-out data to the log, save the best model in the folder
  * "best", and decide when the run has not improved for too long. */
 
@@ -100,5 +92,5 @@ deberta_status run_claim_take(run_claim *claim, const char *folder, const json_t
 void run_claim_remove(const run_claim *claim, const char *folder);
 void run_claim_release(run_claim *claim);
 
-/* Returns the recipe of a folder, in new memory; NULL: there is none, or a run was killed while writing it. */
-json_t *run_claim_recipe(const char *folder);
+/* Reads the recipe of a folder into new memory; NULL: there is none, or a run was killed while writing it. */
+deberta_status run_claim_recipe(json_t **recipe, const char *folder, deberta_error *err);

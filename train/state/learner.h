@@ -194,7 +194,8 @@ typedef struct step_memory {
     float *second_weight, *second_vector; /* for position projections */
     float *table_parts;                   /* [2][parts][A][2K][dp]: dPK, dPQ of each shard */
     float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
-    float *table_columns; /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows */
+    float *table_columns; /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows; where sequences
+                           * read separate tables, of each of them */
 
     /* Dropout. */
     dropout_row *dropout_tokens;                              /* [T] */
@@ -236,6 +237,8 @@ typedef struct learner_options {
                     * micro_tokens */
     bool differs;  /* has differences from the tables that a generator shares: added as zeros where missing */
     const struct new_head *head; /* replaces the model's own; NULL: unchanged. Read while opening */
+    size_t position_tables;      /* sequences of a batch that may read separate tables of positions (position_change);
+                                  * 0: all read those of the model */
 } learner_options;
 
 /* The floats for the gradient of any matrix or norm of the model: of its weights, of a vector. */
@@ -246,7 +249,8 @@ typedef struct gradient_room {
 typedef struct learner {
     parameter_set set;
     char *config; /* the text of config.json for saving: with a new head's labels */
-    deberta_model *model;
+    const deberta_model *model;
+    deberta_model *own_model; /* the same, which its parameters change; NULL: the model is lent, without parameters */
     deberta_session *session;
     binding_list bindings;
     learner_options options;
@@ -290,6 +294,11 @@ size_t learner_bytes(const learner *learner);
 
 /* Opens a learner. On failure *result is NULL. */
 deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err);
+/* Opens a learner over an open float32 model, which it does not change, and which must outlive it: it has no
+ * parameters, so its steps compute gradients of activations only. Of the options asked.isa, asked.threads,
+ * asked.shards, max_tokens, longest, decodes and position_tables apply. */
+deberta_status learner_open_lent(learner **result, const deberta_model *model, const learner_options *options,
+                                 deberta_error *err);
 void learner_free(learner **learner);
 
 /* Packs the parameters again after they have changed, as opening would. */

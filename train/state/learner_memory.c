@@ -169,11 +169,13 @@ static void carve_pass(const learner *l, arena *memory, layer_pass *pass, size_t
     };
 }
 
-/* Some words as rows and as panels, or one panel of many. */
-static size_t vocabulary_floats(const model_config *config)
+/* Some words as rows and as panels, or one panel of many; and rows of a chunk of words where no parameters hold them.
+ */
+static size_t vocabulary_floats(const learner *l)
 {
-    const size_t words = 2 * VOCABULARY_WORDS * round_up(config->embedding_size, PANEL);
-    return maximum(words, VOCABULARY_PANELS * VOCABULARY_CHUNK * PANEL) + LINEAR_MAX_ROWS * PANEL;
+    const size_t width = l->model->config.embedding_size, words = 2 * VOCABULARY_WORDS * round_up(width, PANEL);
+    const size_t read = l->own_model ? 0 : VOCABULARY_CHUNK * width;
+    return maximum(words, VOCABULARY_PANELS * VOCABULARY_CHUNK * PANEL) + LINEAR_MAX_ROWS * PANEL + read;
 }
 
 /* The width of the widest row of a layer, so that rows of any kind can be gathered. */
@@ -219,12 +221,12 @@ static void carve_gradients(learner *l, arena *memory)
     for (size_t i = 0; i < sizeof m->head_rows / sizeof *m->head_rows; i++)
         m->head_rows[i] = take_floats(memory, rows, s->normed_stride);
     carve_pass(l, memory, &m->passes[0], rows);
-    m->vocabulary_stride = vocabulary_floats(config);
+    m->vocabulary_stride = vocabulary_floats(l);
     m->vocabulary = take_floats(memory, l->options.asked.threads, m->vocabulary_stride);
     m->columns =
         take_floats(memory, config->convolution_width ? rows : 0, config->convolution_width * s->hidden_stride);
     m->table_parts = take_floats(memory, 2 * l->options.asked.shards * table_rows, l->heads_width);
-    m->table_columns = take_floats(memory, 2 * table_rows, l->heads_width);
+    m->table_columns = take_floats(memory, maximum(l->options.position_tables, 1) * 2 * table_rows, l->heads_width);
     m->d_table = take_floats(memory, table_rows, s->hidden_stride);
     m->table_work = take_floats(memory, table_rows, s->hidden_stride);
     m->table_normal = take_floats(memory, table_rows, s->hidden_stride);

@@ -130,7 +130,8 @@ static deberta_status open_session(learner *l, deberta_error *err)
 static deberta_status check_model(const learner *l, deberta_error *err)
 {
     if (l->model->config.talking_heads) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which are not trained", l->model->name);
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, whose gradients are not computed",
+                     l->model->name);
     }
     return DEBERTA_OK;
 }
@@ -183,7 +184,8 @@ static deberta_status open_model(learner *l, const char *folder, deberta_error *
                                              .config = l->config,
                                              .listener = &listener};
     l->bindings.set = &l->set;
-    DEBERTA_TRY(model_open_internal(&l->model, folder, &options, &internal, err));
+    DEBERTA_TRY(model_open_internal(&l->own_model, folder, &options, &internal, err));
+    l->model = l->own_model;
     if (l->bindings.out_of_memory) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a list of %s's weights", folder);
     return check_model(l, err);
 }
@@ -192,7 +194,7 @@ deberta_status learner_take_parameters(learner *l, deberta_error *err)
 {
     const bool folds = !l->options.drops; /* else the step does: with its dropout, or without for held-out data */
     executor_begin(l->session->executor);
-    const deberta_status status = model_read_again(l->model, folds, learner_kernels(l), l->session->executor, err);
+    const deberta_status status = model_read_again(l->own_model, folds, learner_kernels(l), l->session->executor, err);
     l->memory.folded.state = folds ? FOLDED_PLAIN : NOT_FOLDED;
     if (status == DEBERTA_OK) learner_transposed_fill(l);
     executor_end(l->session->executor);
@@ -229,12 +231,48 @@ fail:
     return status;
 }
 
+static deberta_status open_lent(learner *l, deberta_error *err)
+{
+    const learner_options *o = &l->options;
+    DEBERTA_TRY(check_model(l, err));
+    if (l->model->described_only)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s was opened to be described, without its weights", l->model->name);
+    if (l->model->digits)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s is open as %s, but gradients need float32", l->model->name,
+                     deberta_precision_name(l->model->precision));
+    l->options.decodes = o->decodes && !l->model->config.position_biased_input;
+    l->plan = shard_plan_make(o->asked.shards, o->max_tokens, o->longest, 0);
+    DEBERTA_TRY(open_session(l, err));
+    DEBERTA_TRY(learner_memory_open(l, err));
+    executor_begin(l->session->executor);
+    learner_transposed_fill(l);
+    executor_end(l->session->executor);
+    return DEBERTA_OK;
+}
+
+deberta_status learner_open_lent(learner **result, const deberta_model *model, const learner_options *options,
+                                 deberta_error *err)
+{
+    *result = NULL;
+    learner *l = calloc(1, sizeof *l);
+    if (!l) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for gradients");
+    l->options = *options;
+    l->model = model;
+    l->set.name = strdup(model->name);
+    l->bindings.set = &l->set;
+    const deberta_status status =
+        l->set.name ? open_lent(l, err) : status_fail(err, DEBERTA_E_MEMORY, "no memory for a model's name");
+    if (status != DEBERTA_OK) learner_free(&l);
+    *result = l;
+    return status;
+}
+
 void learner_free(learner **learner_place)
 {
     if (!learner_place || !*learner_place) return;
     learner *l = *learner_place;
     deberta_session_free(&l->session);
-    deberta_model_free(&l->model);
+    deberta_model_free(&l->own_model);
     learner_memory_free(l);
     bindings_free(&l->bindings);
     parameter_set_free(&l->set);

@@ -44,12 +44,22 @@ typedef struct step_forward_pass {
     deberta_status (*run)(void *context, step_state *step, const step_batch *group, deberta_error *err);
 } step_forward_pass;
 
+/* Takes the place of a head's loss, row by row: turns the logits of a token's row, [n], into gradients of a value, and
+ * returns the value. Several threads call it. */
+typedef struct row_value {
+    void *context;
+    double (*run)(void *context, const step_state *step, size_t token, float *logits, size_t n);
+} row_value;
+
 /* Changes embeddings before their norm, [count][hidden_stride] from token `first` of the group on, and the gradients of
  * all of them, [T][ld], in the backward pass. */
 typedef struct embedding_edit {
     void *context;
     void (*forward)(void *context, const step_state *step, float *rows, size_t first, size_t count);
     void (*backward)(void *context, const step_state *step, float *d_rows, size_t ld);
+    /* Receives the gradients of the rows of positions that the Enhanced Mask Decoder has added at rows->tokens,
+     * [rows->count][ld]; NULL: not wanted. */
+    void (*decoded)(void *context, const step_state *step, const head_rows *rows, const float *d_rows, size_t ld);
 } embedding_edit;
 
 typedef struct step_options {
@@ -62,14 +72,16 @@ typedef struct step_options {
     bool activations_only; /* gradients of activations only (SiFT's ascent), weights get none */
     class_pairs pairs;
     float sift_weight, sift_step;
-    double sift_start;              /* deviation of the ascent's start */
-    const float *clean;             /* for PAIRS_ASCENT: [tokens of the step][classes], at rows that the head reads */
-    float *compared[PAIR_ROWS];     /* for PAIRS_ASCENT and PAIRS_FINAL: [pair_row_floats] each */
-    bool perturbs_raw;              /* SiFT's step moves embeddings without normalisation: a control */
-    const step_forward_pass *pass;  /* NULL: step_forward */
-    const embedding_edit *edit;     /* NULL: none */
-    const logit_listener *listener; /* for heads with classes; NULL: no listener */
-    dropout_rates dropout;          /* not used where only the loss is computed */
+    double sift_start;                /* deviation of the ascent's start */
+    const float *clean;               /* for PAIRS_ASCENT: [tokens of the step][classes], at rows that the head reads */
+    float *compared[PAIR_ROWS];       /* for PAIRS_ASCENT and PAIRS_FINAL: [pair_row_floats] each */
+    bool perturbs_raw;                /* SiFT's step moves embeddings without normalisation: a control */
+    const step_forward_pass *pass;    /* NULL: step_forward */
+    const embedding_edit *edit;       /* NULL: none */
+    const logit_listener *listener;   /* for heads with classes; NULL: no listener */
+    const row_value *value;           /* NULL: the loss of the task */
+    const position_change *positions; /* NULL: the model's. Else the tables' gradients are summed (step_table_sums) */
+    dropout_rates dropout;            /* not used where only the loss is computed */
     uint32_t seed;
     size_t number;     /* number of the step, from 0 */
     bool is_generator; /* its random numbers differ from the discriminator's */
@@ -117,6 +129,19 @@ struct step_state {
 };
 
 static inline bool step_wants_weights(const step_state *step) { return !step->options->activations_only; }
+
+static inline bool step_wants_tables(const step_state *step)
+{
+    return step_wants_weights(step) || step->options->positions;
+}
+
+/* Returns the columns of both tables of a layer that a sequence reads (table_columns). */
+static inline float *step_table_columns(const step_state *step, size_t sequence)
+{
+    const learner *l = step->learner;
+    const size_t which = step->options->positions ? sequence : 0;
+    return step->memory->table_columns + which * POSITION_TABLES * l->model->relative_rows * l->heads_width;
+}
 
 /* Returns a part's gradient of a head's table of positions, [2K][dp]. */
 static inline float *table_part(const step_state *step, size_t which, size_t part, size_t head)

@@ -334,6 +334,7 @@ static void begin_step(step_state *step)
     begin_dropout(step);
     forward->edit_embedded = step->options->edit ? edit_embedded : NULL;
     forward->edit_context = step;
+    forward->positions = step->options->positions;
 }
 
 /* Clears the session's pointers into the step, and frees the step's scores. */
@@ -343,6 +344,7 @@ static void end_step(step_state *step)
     forward->edit_embedded = NULL;
     forward->edit_context = NULL;
     forward->dropout = NULL;
+    forward->positions = NULL;
     for (size_t i = 0; i < 2; i++) free(step->head.scores[i]);
     free(step->head.distances);
 }

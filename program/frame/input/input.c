@@ -293,8 +293,8 @@ static void check_sources(const reading_options *options)
         usage_wrong(common, "give one of --text%s%s%s", option_exists(common, &options->files) ? " or --file" : "",
                     takes_ids ? ", --ids" : "", takes_tensors ? ", --input" : "");
     if (sources == 0)
-        usage_wrong(common,
-                    takes_ids ? "no input: give --text, --file, --ids or --input" : "no text: give --text or --file");
+        usage_wrong(common, takes_ids ? "no input: give --text, --file (- is standard input), --ids or --input"
+                                      : "no text: give --text or --file (- is standard input)");
     if (!texts) input_refuse_text_options(options, "; --ids and --input are taken as they are");
 }
 

@@ -146,7 +146,8 @@ static void check_given(const text_stream *stream)
     const text_stream_names *names = stream->names;
     const common_options *options = &stream->options->common;
     const size_t texts = stream->options->texts.count, pairs = names->pair ? stream->options->pairs.count : 0;
-    if (texts + stream->files.count == 0) usage_wrong(options, "no text: give --%s or --file", names->text);
+    if (texts + stream->files.count == 0)
+        usage_wrong(options, "no text: give --%s or --file (- is standard input)", names->text);
     if (pairs > texts) usage_wrong(options, "--%s was given more often than --%s", names->pair, names->text);
     const bool shared = names->share_pair && pairs == 1;
     if (pairs != texts && !shared && (pairs > 0 || names->pair_required))

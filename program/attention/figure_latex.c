@@ -1,0 +1,152 @@
+/* Writes an environment that any class can take in: the figure has its size where it fits, and else that of the column
+ * and of the page. SPDX-License-Identifier: MIT */
+#include "program/attention/figure_latex.h"
+
+#include <string.h>
+
+#include "core/base/text.h"
+
+/* Lengths of LaTeX's article, in mm: the widest column that journals have, and the text's height on letter paper. */
+static const double widest_column = 90, text_height = 193, line_height = 12 * DRAW_MM_PER_PT;
+enum { CHARACTERS_OF_COLUMN = 50, CHARACTERS_OF_PAGE = 75, LINES_AROUND_CAPTION = 2, MOST_CAPTION_LINES = 20 };
+
+static const char *provenance_of(const figure_style *style, const char *key)
+{
+    for (size_t k = 0; k < style->provenance_count; k++)
+        if (strcmp(style->provenance[k].key, key) == 0) return style->provenance[k].value;
+    return NULL;
+}
+
+/* The path as seen from the folder of the .tex file, where that is the same folder. */
+static const char *seen_from(const char *tex, const char *figure)
+{
+    const char *slash = strrchr(tex, '/'), *figure_slash = strrchr(figure, '/');
+    const size_t folder = slash ? (size_t)(slash - tex) : 0,
+                 figure_folder = figure_slash ? (size_t)(figure_slash - figure) : 0;
+    const bool same = folder == figure_folder && strncmp(tex, figure, folder) == 0 && !slash == !figure_slash;
+    return same && figure_slash ? figure_slash + 1 : figure;
+}
+
+const char *figure_latex_includes(const text_list *paths)
+{
+    const char *found = NULL;
+    for (size_t k = 0; k < paths->count; k++) {
+        if (path_has_suffix(paths->items[k], ".pdf")) return paths->items[k];
+        if (!found && path_has_suffix(paths->items[k], ".png")) found = paths->items[k];
+    }
+    return found;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- caption */
+
+/* A file in the making, and what is found out while its caption is written. */
+typedef struct latex_file {
+    FILE *out;
+    latex_scripts *scripts;
+} latex_file;
+
+static void put_text(const latex_file *file, const char *text)
+{
+    latex_text_print(text, file->out);
+    latex_scripts_add(file->scripts, text);
+}
+
+static void put_caption(const latex_file *file, const figure_source *source, const figure_style *style,
+                        const char *caption)
+{
+    const char *text = provenance_of(style, "Text"), *pair = provenance_of(style, "Pair"),
+               *digest = provenance_of(style, "Model SHA-256"), *note = style->note;
+    const char *model = provenance_of(style, "Model"), *ids = provenance_of(style, "Input ids");
+    FILE *out = file->out;
+    if (caption) put_text(file, caption);
+    if (caption) fputc(' ', out);
+    if (model) { /* else the figure is anonymous, and the sentence begins with the layers */
+        fputs("Model: \\texttt{", out);
+        put_text(file, model);
+        fputc('}', out);
+        if (digest) fprintf(out, " (SHA-256 %.12s\\ldots)", digest);
+    }
+    if (text || ids) {
+        fputs(text ? "; text: ``" : "; ids: ", out);
+        put_text(file, text ? text : ids);
+        if (text) fputs("''", out);
+    }
+    if (pair) {
+        fputs(" and ``", out);
+        put_text(file, pair);
+        fputs("''", out);
+    }
+    fprintf(out, "%s%s %s, head%s %s.", model ? "; layer" : "Layer", source->layer_count == 1 ? "" : "s",
+            provenance_of(style, "Layers"), source->head_count == 1 ? "" : "s", provenance_of(style, "Heads"));
+    if (!note) return;
+    fputc(' ', out);
+    put_text(file, note);
+}
+
+/* Lines that the caption takes about, with the space around it. */
+static size_t count_lines(const figure_style *style, const char *caption, bool wide)
+{
+    const char *const parts[] = {caption, style->note, provenance_of(style, "Model"), provenance_of(style, "Text"),
+                                 provenance_of(style, "Pair")};
+    size_t characters = 80; /* of what stands between them */
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) characters += parts[k] ? strlen(parts[k]) : 0;
+    const size_t lines = characters / (wide ? CHARACTERS_OF_PAGE : CHARACTERS_OF_COLUMN) + 1 + LINES_AROUND_CAPTION;
+    return lines < MOST_CAPTION_LINES ? lines : MOST_CAPTION_LINES;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- file */
+
+/* "fig:" and the name of the figure's file without its suffix, as far as a label can have it. */
+static void put_label(FILE *out, const char *figure)
+{
+    const char *slash = strrchr(figure, '/'), *name = slash ? slash + 1 : figure, *dot = strrchr(name, '.');
+    fputs("fig:", out);
+    for (; *name && name != dot; name++) fputc(strchr("\\{}$&#%^~, ", *name) ? '-' : *name, out);
+}
+
+/* Says in comments what the file needs, and what made it. */
+static void put_head(FILE *out, const char *command, bool wide, const figure_notes *page, const latex_scripts *scripts)
+{
+    fputs("% deberta " DEBERTA_VERSION_TEXT "; needs \\usepackage{graphicx}.", out);
+    if (command) fputs(" Made by\n% ", out);
+    for (const char *c = command; c && *c; c++) fputc(*c == '\n' ? ' ' : *c, out);
+    fprintf(out, "\n%% The figure is %.0f x %.0f mm, or as much smaller as the %s and the page are.\n",
+            page->page_width, page->page_height, wide ? "page's width" : "column");
+    if (*scripts->names)
+        fprintf(out, "%% Needs LuaLaTeX and a font with: %s (\\usepackage{fontspec}, \\setmainfont{...}).\n",
+                scripts->names);
+}
+
+deberta_status figure_latex_write(const figure_source *source, const figure_style *style, const char *caption,
+                                  const figure_notes *page, figure_latex_facts *facts, atomic_file **file,
+                                  deberta_error *err)
+{
+    const bool wide = page->page_width > widest_column;
+    const char *path = source->asked->latex, *figure = figure_latex_includes(&source->options->outs),
+               *environment = wide ? "figure*" : "figure";
+    const size_t lines = count_lines(style, caption, wide);
+    char *text = NULL;
+    size_t text_bytes = 0;
+    FILE *out, *body = open_memstream(&text, &text_bytes);
+    if (!body) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "the caption has no room in memory");
+    put_caption(&(latex_file){body, &facts->scripts}, source, style, caption);
+    const bool written = fclose(body) == 0;
+    deberta_status status = DEBERTA_OK;
+    if (!written) status = status_fail(err, DEBERTA_E_MEMORY, "the caption has no room in memory");
+    facts->is_too_high = page->page_height + (double)lines * line_height > text_height;
+    DEBERTA_TRY_OR_FAIL(status, status);
+    DEBERTA_TRY_OR_FAIL(status, atomic_file_open(file, path, err));
+    DEBERTA_TRY_OR_FAIL(status, atomic_file_stream(&out, *file, err));
+    put_head(out, provenance_of(style, "Command"), wide, page, &facts->scripts);
+    fprintf(
+        out,
+        "\\begin{%s}\n  \\centering\n  \\includegraphics[width=\\ifdim%gmm>\\linewidth\\linewidth\\else%gmm\\fi,%%\n"
+        "    totalheight=\\dimexpr\\textheight-%zu\\baselineskip\\relax,keepaspectratio]{%s}\n  \\caption{%s}\n"
+        "  \\label{",
+        environment, page->page_width, page->page_width, lines, seen_from(path, figure), text);
+    put_label(out, figure);
+    fprintf(out, "}\n\\end{%s}\n", environment);
+fail:
+    free(text);
+    return status;
+}

@@ -1,0 +1,156 @@
+/* Draws attributions: the text with its tokens shaded, and bars over distances and positions.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <string.h>
+
+#include "output/scope.h"
+#include "program/attention/figure_data.h"
+#include "program/attribute/attribute_output.h"
+#include "viz/chart_columns.h"
+#include "viz/shaded_text.h"
+
+static bool has_positions(const deberta_attribution *a)
+{
+    for (size_t t = 0; t < a->tokens; t++)
+        if (a->positions[t] != 0 || a->token_types[t] != 0) return true;
+    return false;
+}
+
+static void fill_tokens(scope *memory, const attributed_text *text, shaded_text *to)
+{
+    const size_t count = text->found->tokens;
+    figure_label *labels = scope_take(memory, count, sizeof *labels);
+    bool *begins = scope_take(memory, count, sizeof *begins);
+    for (size_t t = 0; t < count; t++) {
+        const char *word = attribute_word(text->tokens[t].text);
+        labels[t] = (figure_label){word, text->tokens[t].special};
+        begins[t] = word != text->tokens[t].text || text->tokens[t].special || (t > 0 && text->tokens[t - 1].special);
+    }
+    to->tokens = labels;
+    to->begins_word = begins;
+    to->values = text->found->words;
+    to->count = text->changed & DEBERTA_ATTRIBUTE_WORDS ? count : 0;
+}
+
+/* "-3", "+12 to +15": the distances that share a row. */
+static const char *distance_name(chart_columns *c, const deberta_attribution_distance *d)
+{
+    const char *ends[2];
+    for (size_t k = 0; k < 2; k++) {
+        const ptrdiff_t at = k ? d->last : d->first;
+        ends[k] = chart_text(c, "%s%td", at < 0 ? DRAW_MINUS : at > 0 ? "+" : "", at < 0 ? -at : at);
+    }
+    return d->first == d->last ? ends[0] : chart_text(c, "%s to %s", ends[0], ends[1]);
+}
+
+/* A bar for each row of the table. */
+static void add_distances(chart_columns *c, const deberta_attribution *a, const char *unit)
+{
+    if (a->distance_count == 0) return;
+    chart_add_panel(c, (chart_panel){.x = {.label = "distance, query minus key", .scale = CHART_CATEGORIES},
+                                     .y = {.label = unit, .from_zero = true},
+                                     .stacked = true});
+    for (size_t k = 0; k < a->distance_count; k++) chart_add_category(c, distance_name(c, &a->distances[k]));
+    for (size_t which = 0; which < 2; which++) {
+        chart_add_series(c, (chart_series){.name = which ? "p2c" : "c2p", .kind = CHART_BARS, .look = which + 2});
+        for (size_t k = 0; k < a->distance_count; k++) {
+            const deberta_attribution_distance *d = &a->distances[k];
+            chart_add_point(c, (double)k, which ? d->p2c : d->c2p);
+        }
+    }
+}
+
+static void add_positions(chart_columns *c, const deberta_attribution *a, const figure_label *tokens, const char *unit)
+{
+    if (!has_positions(a)) return;
+    chart_add_panel(c, (chart_panel){.x = {.label = "token", .scale = CHART_CATEGORIES},
+                                     .y = {.label = unit, .from_zero = true},
+                                     .stacked = true});
+    for (size_t t = 0; t < a->tokens; t++) chart_add_category(c, tokens[t].text);
+    for (size_t which = 0; which < 2; which++) {
+        chart_add_series(c, (chart_series){.name = which ? "token types" : "absolute positions",
+                                           .kind = CHART_BARS,
+                                           .look = which + 4});
+        for (size_t t = 0; t < a->tokens; t++)
+            chart_add_point(c, (double)t, which ? a->token_types[t] : a->positions[t]);
+    }
+}
+
+deberta_status attribute_draw(const void *what, const figure_style *style, const char *const *paths, size_t path_count,
+                              deberta_error *err)
+{
+    const attributed_text *text = what;
+    const deberta_attribution *a = text->found;
+    scope memory = {0};
+    chart_columns columns = {0};
+    shaded_text figure = {.style = *style};
+    const bool is_ig = strcmp(text->method, "ig") == 0;
+    const char *contrast = text->contrast ? chart_text(&columns, " minus that of \u201c%s\u201d", text->contrast) : "";
+    const char *at = text->asked ? chart_text(&columns, " at \u201c%s\u201d", text->asked) : "";
+    figure.unit = chart_text(&columns, "attribution to words (%s)", text->of);
+    figure.style.note = chart_text(
+        &columns,
+        "%s of the %s of \u201c%s\u201d%s%s: %.4g, baseline (%s) %.4g; attributions add up to %.4g (%zu point%s, gap "
+        "%.2g %%).",
+        is_ig ? "Integrated gradients" : "Gradient times input", text->of, attribute_word(text->answer), contrast, at,
+        a->value, text->baseline, a->baseline_value, a->sum, a->steps, a->steps == 1 ? "" : "s", 100 * a->gap);
+    fill_tokens(&memory, text, &figure);
+    add_distances(&columns, a, "attribution");
+    add_positions(&columns, a, figure.tokens, "attribution");
+    figure.panels = chart_columns_panels(&columns, &figure.panel_count);
+    const deberta_status status = figure_save(shaded_text_layout, &figure, &figure.style, paths, path_count, NULL, err);
+    chart_columns_free(&columns);
+    scope_free(&memory);
+    return status;
+}
+
+/* Columns of the numbers, one line after the other. */
+typedef struct number_lines {
+    const char **parts, **labels;
+    double *indices, *values;
+    size_t count;
+} number_lines;
+
+static void add_line(number_lines *lines, const char *part, size_t index, const char *label, double value)
+{
+    lines->parts[lines->count] = part;
+    lines->indices[lines->count] = (double)index;
+    lines->labels[lines->count] = label;
+    lines->values[lines->count++] = value;
+}
+
+static void add_lines(const common_options *options, const attributed_text *text, number_lines *lines)
+{
+    static const char *const names[] = {"word", "position", "token type"};
+    const deberta_attribution *a = text->found;
+    const double *const by_token[] = {a->words, a->positions, a->token_types};
+    for (size_t which = 0; which < 3; which++)
+        for (size_t t = 0; t < a->tokens; t++)
+            add_line(lines, names[which], t, text->tokens[t].text, by_token[which][t]);
+    for (size_t which = 0; which < 2; which++)
+        for (size_t k = 0; k < a->distance_count; k++) {
+            const deberta_attribution_distance *d = &a->distances[k];
+            const char *label = options_text(options, "%td to %td", d->first, d->last);
+            add_line(lines, which ? "p2c" : "c2p", d->row, label, which ? d->p2c : d->c2p);
+        }
+}
+
+deberta_status attribute_write_numbers(const common_options *options, const attributed_text *text, const char *path,
+                                       deberta_error *err)
+{
+    const size_t most = 3 * text->found->tokens + 2 * text->found->distance_count;
+    number_lines lines = {.parts = options_take(options, most, sizeof *lines.parts),
+                          .labels = options_take(options, most, sizeof *lines.labels),
+                          .indices = options_take(options, most, sizeof *lines.indices),
+                          .values = options_take(options, most, sizeof *lines.values)};
+    add_lines(options, text, &lines);
+    figure_data data = {.options = options, .line_count = lines.count};
+    figure_data_file file = {0};
+    figure_data_add_column(&data, (figure_column){.name = "part", .texts = lines.parts});
+    figure_data_add_column(&data, (figure_column){.name = "index", .numbers = lines.indices});
+    figure_data_add_column(&data, (figure_column){.name = "label", .texts = lines.labels});
+    figure_data_add_column(&data, (figure_column){.name = "attribution", .numbers = lines.values});
+    DEBERTA_TRY(figure_data_write(&data, path, NULL, 0, &file, err));
+    return figure_data_commit(&file, err);
+}

@@ -1,0 +1,60 @@
+"""Attributions of an answer to words, distances and positions, as arrays. SPDX-License-Identifier: MIT
+
+They are what `deberta attribute --json` prints (docs/attribution.md): the program computes them."""
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from . import _program
+from ._abi import UnsupportedError
+from ._outputs import output_suffix
+
+
+class Attribution:
+    """Shares of an answer; they add up to value - baseline_value, but for the gap.
+
+    tokens: names of the tokens. words, positions, token_types: [tokens]. distances: rows (row, first, last, c2p, p2c) as a structured
+    array; a row of the relative table serves pairs whose distance, query minus key, is first to last. value, baseline_value, sum, gap,
+    steps. about: the object of the program, with the answer and the places of tokens.
+    """
+
+    def __init__(self, found: Dict[str, Any], command: List[str], options: Dict[str, Any]) -> None:
+        tokens, distances = found["tokens"], found["distances"]
+        self.about, self._command, self._options = found, command, options
+        self.tokens: List[str] = [token["token"] for token in tokens]
+        self.words, self.positions, self.token_types = (np.array([token[name] for token in tokens]) for name in ("word", "position", "token_type"))
+        kinds = [("row", "i8"), ("first", "i8"), ("last", "i8"), ("c2p", "f8"), ("p2c", "f8")]
+        self.distances = np.array([tuple(row[name] for name, _ in kinds) for row in distances], kinds)
+        self.value, self.baseline_value, self.sum = (float(found[name]) for name in ("value", "baseline_value", "sum"))
+        self.gap = float("nan") if found["gap"] is None else float(found["gap"])
+        self.steps = int(found["steps"])
+
+    def figure(self, **style: Any) -> _program.Figure:
+        """The text with its tokens shaded, and bars over distances. style: width_mm=85, title=..., font_size=9 and others of a figure."""
+        def drawn(suffix: str, dpi: Optional[int] = None) -> bytes:
+            with tempfile.TemporaryDirectory() as place:
+                path = str(Path(place) / f"figure{suffix}")
+                _program.run(*self._command, "--out", path, **{**self._options, **style, **({} if dpi is None else {"dpi": dpi})})
+                return Path(path).read_bytes()
+        return _program.Figure(drawn(".svg"), "attributions", drawn, [self._command[1]])
+
+    def save(self, path: Any, **style: Any) -> None:
+        """Writes the figure as the name says: .svg, .pdf or .png."""
+        output_suffix(path, _program.FORMATS, [self._command[1]])
+        self.figure(**style).save(path)
+
+
+def attribute(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> Attribution:
+    """What Model.attribute does, of an open model."""
+    folder, given = _program._opened(model)
+    if given.pop("layers", None):
+        raise UnsupportedError("the model was opened with its first layers only, attributions are of whole models: open it without layers=")
+    if getattr(model, "ablated", ""):
+        raise UnsupportedError("attributions are of whole models, and this one is without a term: leave the block of ablate")
+    words, _ = _program._texts_of_figure(text, pair, None, {})
+    command, options = ["attribute", folder, *words], {**given, **options}
+    return Attribution(_program.json_of(*command, **options), command, options)

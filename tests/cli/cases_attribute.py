@@ -1,0 +1,128 @@
+"""`deberta attribute`: attributions add up to the difference of the answer, whose logit is that of `encode --logits`; what it refuses.
+
+SPDX-License-Identifier: MIT
+"""
+import csv
+import json
+
+from cases_heads import answers, logits, model, run
+
+TEXT = "a new store opened beside the house"
+MASKED = "a new [MASK] opened beside the house"
+PARTS = ("words", "distances", "positions")
+
+
+def total(found):
+    return (sum(t["word"] + t["position"] + t["token_type"] for t in found["tokens"])
+            + sum(d["c2p"] + d["p2c"] for d in found["distances"]))
+
+
+def adds_up(found, gap=0.01):
+    difference = found["value"] - found["baseline_value"]
+    assert abs(total(found) - found["sum"]) < 1e-6 * max(1, abs(found["sum"])), found
+    assert found["gap"] <= gap and abs(found["sum"] - difference) <= gap * abs(difference) + 1e-9, found
+
+
+def test_attributions_add_up_to_the_logit(bench):
+    for words, name, head, text, index in ((["--class", "good"], "sequence", "sequence", TEXT, 2),
+                                           (["--class", "good,bad"], "sequence", "sequence", TEXT, 2),
+                                           (["--answer", "the"], "mlm", "mlm_emd", MASKED, None),
+                                           (["--answer", "the", "--mlm-decoder", "plain"], "mlm", "mlm", MASKED, None),
+                                           (["--answer", " the"], "mlm-v1", "mlm_emd", MASKED, None),
+                                           (["--token", "store"], "rtd", "rtd", TEXT, 0),
+                                           (["--token", "store", "--class", "B-LOC"], "token", "token", TEXT, 3)):
+        found, = answers(bench, "attribute", model(bench, name), *words, "--text", text)
+        adds_up(found)
+        assert found["head"] == head and (index is None or found["answer"]["index"] == index), found
+        row = logits(bench, name, head, "--text", text)[found.get("at", 0)]
+        expected = row[found["answer"]["index"]] - (row[found["contrast"]["index"]] if "contrast" in found else 0)
+        assert abs(found["value"] - expected) < 1e-5 * max(1, abs(expected)), (found["value"], expected)
+
+
+def test_attributions_leave_special_tokens_and_what_is_not_asked(bench):
+    found, = answers(bench, "attribute", model(bench, "mlm"), "--text", MASKED, "--answer", "the")
+    assert all(t["word"] == 0 for t in found["tokens"] if t["special"]) and any(t["word"] for t in found["tokens"])
+    assert [t["token"] for t in found["tokens"]][found["at"]] == "[MASK]"
+    rows = [(d["first"], d["last"]) for d in found["distances"]]
+    n = len(found["tokens"])
+    assert rows[0][0] == 1 - n and rows[-1][1] == n - 1 and all(a[1] + 1 == b[0] for a, b in zip(rows, rows[1:])), rows
+    for part in PARTS:
+        alone, = answers(bench, "attribute", model(bench, "mlm"), "--text", MASKED, "--answer", "the", "--parts", part)
+        adds_up(alone)
+        assert any(t["word"] for t in alone["tokens"]) == (part == "words")
+        assert bool(alone["distances"]) == (part == "distances")
+        assert any(t["position"] for t in alone["tokens"]) == (part == "positions")
+
+
+def test_attributions_have_the_same_bytes_everywhere(bench):
+    words = ["attribute", model(bench, "mlm"), "--text", MASKED, "--of", "log-probability", "--json"]
+    first = run(bench, *words)[0]
+    for more in (["--threads", "1"], ["--threads", "3"], ["--isa", "scalar"]):
+        assert run(bench, *words, *more)[0] == first, more
+
+
+def test_attributions_of_the_answer_that_the_model_gives(bench):
+    best, = answers(bench, "classify", model(bench, "sequence"), "--text", TEXT, "--top", 1)
+    found, = answers(bench, "attribute", model(bench, "sequence"), "--text", TEXT)
+    assert found["answer"]["name"] == best["labels"][0]["label"]
+    word, = answers(bench, "fill-mask", model(bench, "mlm"), "--text", MASKED, "--top", 1)
+    found, = answers(bench, "attribute", model(bench, "mlm"), "--text", MASKED)
+    assert found["answer"]["index"] == word["masks"][0]["candidates"]["emd"][0]["id"]
+
+
+def test_attributions_of_log_probabilities_and_by_gradient_times_input(bench):
+    found, = answers(bench, "attribute", model(bench, "sequence"), "--text", TEXT, "--of", "log-probability", "--baseline", "zero")
+    adds_up(found)
+    assert found["value"] < 0 and found["baseline"] == "zero"
+    quick, = answers(bench, "attribute", model(bench, "sequence"), "--text", TEXT, "--method", "gradient-input")
+    assert quick["steps"] == 1 and abs(total(quick) - quick["sum"]) < 1e-6
+    few, = answers(bench, "attribute", model(bench, "sequence"), "--text", TEXT, "--steps", "1")
+    assert few["steps"] == 1
+
+
+def test_attributions_of_lines_pairs_and_objects(bench):
+    lines = "\n".join(json.dumps(row) for row in ({"text": TEXT, "pair": "the house", "id": 7}, {"text": TEXT})) + "\n"
+    with open("in.jsonl", "w", encoding="utf-8") as file:
+        file.write(lines)
+    got = answers(bench, "attribute", model(bench, "sequence"), "--file", "in.jsonl")
+    alone, = answers(bench, "attribute", model(bench, "sequence"), "--text", TEXT, "--pair", "the house")
+    assert got[0]["id"] == 7 and got[0]["tokens"] == alone["tokens"] and len(got) == 2
+    typed = answers(bench, "attribute", model(bench, "sequence"), "--file", "-", given=TEXT.encode() + b"\n")
+    assert typed[0]["tokens"] == got[1]["tokens"]
+
+
+def test_attributions_for_a_person(bench):
+    out, _ = run(bench, "attribute", model(bench, "sequence"), "--text", TEXT, "--class", "good")
+    assert "logit of \u201cgood\u201d" in out and "add up to" in out and "distances, query minus key" in out, out
+
+
+def test_attribute_refuses(bench):
+    sequence, masked = model(bench, "sequence"), model(bench, "mlm")
+    for words, code, said in ((["attribute", sequence, "--text", TEXT, "--precision", "int8"], 2, "float32 only"),
+                              (["attribute", sequence, "--text", TEXT, "--class", "best"], 2, "no label"),
+                              (["attribute", sequence, "--text", TEXT, "--class", "good,best"], 2, "'best' is no label"),
+                              (["attribute", sequence, "--text", TEXT, "--class", "good,bad", "--of", "log-probability"], 2, "contrast"),
+                              (["attribute", sequence, "--text", TEXT, "--token", "store"], 3, "rtd"),
+                              (["attribute", sequence, "--text", TEXT, "--parts", "heads"], 2, "expected words"),
+                              (["attribute", sequence, "--text", TEXT, "--ablate", "c2p@all"], 2, "--ablate"),
+                              (["attribute", masked, "--text", TEXT], 3, "0 [MASK]"),
+                              (["attribute", masked, "--text", MASKED + " [MASK]"], 3, "2 [MASK]"),
+                              (["attribute", masked, "--text", MASKED, "--answer", "store house"], 3, "expected one"),
+                              (["attribute", model(bench, "token"), "--text", TEXT], 2, "--token"),
+                              (["attribute", model(bench, "token"), "--text", TEXT, "--token", "castle"], 3, "no token 'castle'"),
+                              (["attribute", model(bench, "qa"), "--text", TEXT], 3, "does not hold")):
+        message = run(bench, *words, code=code)[1]
+        assert said in message, (words, message)
+
+
+def test_attribute_draws_one_text(bench):
+    run(bench, "attribute", model(bench, "mlm"), "--text", MASKED, "--answer", "the", "--width-mm", 85, "-o", "a.svg", "-o", "a.json", "--json")
+    svg, found = open("a.svg", encoding="utf-8").read(), json.load(open("a.json", encoding="utf-8"))
+    assert found["answer"]["index"] and "opened" in svg and "c2p" in svg and "the" in svg, svg[:500]
+    run(bench, "attribute", model(bench, "mlm"), "--text", MASKED, "--answer", "the", "--numbers", "a.csv")
+    with open("a.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["part"] for row in rows} == {"word", "position", "token type", "c2p", "p2c"}
+    assert abs(sum(float(row["attribution"]) for row in rows) - found["sum"]) < 1e-5 * max(1, abs(found["sum"]))
+    message = run(bench, "attribute", model(bench, "sequence"), "--text", TEXT, "--text", TEXT, "-o", "b.svg", code=2)[1]
+    assert "one text" in message, message

@@ -1,0 +1,73 @@
+"""--latex: captions that any LaTeX sets, figures that fit their column and page. SPDX-License-Identifier: MIT"""
+import pathlib
+import re
+
+from helpers import DEMO, needs_figures
+
+REQUIRES = (needs_figures,)
+
+SENTENCE = "When the store opened, the old captain had already resigned."
+PAIR = ("--text", "When the store opened", "--text", "When the store closed")
+TWO_HEADS, ONE_HEAD = ("--layers", "2", "--heads", "0,1"), ("--layers", "2", "--heads", "0")
+# Each kind with its arguments, and what its caption says in math.
+KINDS = {
+    "components": (("--text", SENTENCE, *TWO_HEADS), r"(scaled by $1/\sqrt{3d}$)"), "grid": (("--text", SENTENCE), ""), "mean": (("--text", SENTENCE), ""),
+    "rollout": (("--text", SENTENCE), ""), "shares": (("--text", SENTENCE), ""), "entropy": (("--text", SENTENCE), ""),
+    "distance": (("--text", SENTENCE), ""), "delta": (("--text", SENTENCE, *TWO_HEADS), r"$\Delta p$:"),
+    "difference": ((*PAIR, *TWO_HEADS), ""), "query": (("--text", SENTENCE, *ONE_HEAD, "--query", "store"), ""),
+    "lines": (("--text", SENTENCE, *ONE_HEAD, "--query", "store"), ""),
+    "value-weighted": (("--text", SENTENCE, *TWO_HEADS), r"$\alpha _{ij}$ $\Vert W_{o}$ $v_{j}\Vert $,"),
+    "four-types": (("--text", SENTENCE, *TWO_HEADS), r"$PQ[\delta (i,j)]$ $\cdot $ $PK[\delta (i,j)]$,"),
+    "kernel": ((*PAIR, *ONE_HEAD), ""), "embeddings": (("--text", SENTENCE), r"$H[L-1]$."), "error": (("--text", SENTENCE), r"|float32 $-$ float64|"),
+}
+WIDTHS = ("85", "174")
+
+
+def draw_all(bench, kinds=None, widths=WIDTHS):
+    """Every kind at every width: the names of the .tex files, and what was said of them."""
+    return {f"{kind}-{width}": bench.fine("attention", kind, DEMO, *KINDS[kind][0], "--width-mm", width, "-o", f"{kind}-{width}.pdf",
+                                          "--latex", f"{kind}-{width}.tex").err
+            for kind in kinds or KINDS for width in widths}
+
+
+def page_of(pdf):
+    return [float(number) for number in re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", pathlib.Path(pdf).read_bytes()).groups()]
+
+
+def test_captions(bench):
+    """Symbols of the program are math, so that no character is left that pdflatex does not know; the environment follows the true width."""
+    said = draw_all(bench, widths=("85",))
+    said.update(draw_all(bench, ("grid", "rollout", "components"), ("174",)))
+    for name in said:
+        text = pathlib.Path(f"{name}.tex").read_text(encoding="utf-8")
+        kind = name.rsplit("-", 1)[0]
+        assert text.translate({0x201C: None, 0x201D: None}).isascii(), f"{name}: {[c for c in text if ord(c) > 127]}"  # quotes are known
+        assert KINDS[kind][1] in text and "sqrt(" not in text, f"{name}: {text}"
+        width = page_of(f"{name}.pdf")[0] / 72 * 25.4
+        wide = "figure*" if width > 90 else "figure"
+        assert f"\\begin{{{wide}}}" in text and f"\\end{{{wide}}}" in text, f"{name} is {width} mm wide: {text}"
+        asked = float(re.search(r"width=\\ifdim([\d.]+)mm>\\linewidth\\linewidth\\else\1mm\\fi", text)[1])
+        assert abs(asked - width) < 0.2, f"{name}: {asked} for {width} mm"
+        lines = int(re.search(r"totalheight=\\dimexpr\\textheight-(\d+)\\baselineskip\\relax,keepaspectratio", text)[1])
+        too_high = page_of(f"{name}.pdf")[1] / 72 * 25.4 + lines * 12 / 72 * 25.4 > 193
+        assert (f"{name}.tex: with its caption the figure is higher than a page" in said[name]) == too_high, f"{name}: {said[name]}"
+
+
+def test_words_of_formulas(bench):
+    """Drawn from what figures say: a formula is one piece of math, a symbol in a sentence its own, Greek words stay text."""
+    for text, expected in (("α", r"$\alpha $"), ("x αᵢⱼ, y", r"x $\alpha _{ij}$, y"), ("2⁻²³", "$2^{-23}$"), ("(see √d)", r"(see $\sqrt{d}$)"),
+                           ("naïve²", "naïve$^{2}$"), ("a − b", "a $-$ b"), ("λόγος", "λόγος"), ("50% of $5 & #1_a {b} ~ ^ \\", r"50\% of \$5 \& \#1\_a \{b\} \textasciitilde{} \textasciicircum{} \textbackslash{}"),
+                           ("‖x‖ ≤ 1", r"$\Vert x\Vert $ $\leq $ 1"), ("τέλος δ", r"τέλος $\delta $"), ("well−known", "well$-$known")):
+        bench.fine("attention", DEMO, "--text", text, "-o", "w.pdf", "--latex", "w.tex", "-q")
+        found = re.search(r"text: ``(.*?)''", pathlib.Path("w.tex").read_text(encoding="utf-8"), re.S)[1]
+        assert found == expected, f"{text}: {found}"
+
+
+def test_foreign_scripts(bench):
+    """Letters that pdflatex has not are named, in the file and on stderr; those that it has are not."""
+    for text, names in (("Привет", "Cyrillic"), ("你好 store", "Chinese characters"), ("λόγος 🙂", "Greek, emoji"), ("שלום", "Hebrew"),
+                        ("café — “naïve” straße Łódź…", ""), ("a new store", "")):
+        said = bench.fine("attention", DEMO, "--text", text, "-o", "f.pdf", "--latex", "f.tex").err
+        file = pathlib.Path("f.tex").read_text(encoding="utf-8")
+        assert (f"f.tex has {names}, which pdflatex cannot set" in said) == bool(names), f"{text}: {said}"
+        assert (f"% Needs LuaLaTeX and a font with: {names} (" in file) == bool(names), f"{text}: {file}"
