@@ -19,6 +19,7 @@ KINDS = {
     "value-weighted": (("--text", SENTENCE, *TWO_HEADS), r"$\alpha _{ij}$ $\Vert W_{o}$ $v_{j}\Vert $,"),
     "four-types": (("--text", SENTENCE, *TWO_HEADS), r"$PQ[\delta (i,j)]$ $\cdot $ $PK[\delta (i,j)]$,"),
     "kernel": ((*PAIR, *ONE_HEAD), ""), "embeddings": (("--text", SENTENCE), r"$H[L-1]$."), "error": (("--text", SENTENCE), r"|float32 $-$ float64|"),
+    "trace": (("--text", SENTENCE, "--mask-word", "old", "--at", "5"), "How much of an answer comes back"),
 }
 WIDTHS = ("85", "174")
 
