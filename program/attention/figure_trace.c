@@ -30,8 +30,8 @@ typedef struct trace_run {
 static void step(void *context, size_t done, size_t total)
 {
     trace_run *run = context;
+    run->bar.total = total;
     progress_step(&run->bar, done, NULL);
-    (void)total;
 }
 
 static void parts_parse(common_options *options, const char *text, void *target)

@@ -359,9 +359,8 @@ static deberta_status ask_text(attribute_job *job, task_text *text, deberta_attr
 static void note_gap(const attribute_job *job, const deberta_attribution_options *o, const deberta_attribution *found)
 {
     if (o->method == DEBERTA_INTEGRATED_GRADIENTS && found->gap > o->tolerance)
-        say_note(job->run->options, "note: attributions add up to %.2g %% of the difference after %zu points%s",
-                 100 * found->sum / (found->value - found->baseline_value), found->steps,
-                 o->steps ? "; without --steps they are doubled until 1 % is missing" : "");
+        say_note(job->run->options, "note: the gap is %.2g %% of the difference after %zu points%s", 100 * found->gap,
+                 found->steps, o->steps ? "; without --steps they are doubled until it is at most 1 %" : "");
 }
 
 /* A figure shows one text. */
