@@ -34,7 +34,13 @@ double attention_number_width(const draw_list *list, const size_t *numbers, size
     return draw_measure(list, text, font);
 }
 
-static bool tokens_fit(double cell, double size) { return cell >= DRAW_LETTERS * size * DRAW_MM_PER_PT; }
+/* Neighbouring labels this far apart may touch where one has a p beside the other's l; in parts of the type size. */
+static const double tight_letters = 0.92;
+
+static bool tokens_fit(const attention_plan *p, double cell)
+{
+    return cell >= p->letters * p->label.size * DRAW_MM_PER_PT;
+}
 
 /* Whole pixels per cell where that costs less than 15 % of the width: even cells, no interference pattern in a PNG. */
 static double even_cell(double room, size_t count, double pixel)
@@ -114,8 +120,7 @@ bool attention_plan_shows_tokens(const attention_plan *p) { return p->tokens || 
 /* Tokens need room beside rows and, unless they fit level, beside each other under columns. */
 static bool labels_fit(const attention_plan *p)
 {
-    return (!p->tokens || tokens_fit(p->cell_height, p->label.size)) &&
-           (!p->key_tokens || p->level || tokens_fit(p->cell, p->label.size));
+    return (!p->tokens || tokens_fit(p, p->cell_height)) && (!p->key_tokens || p->level || tokens_fit(p, p->cell));
 }
 
 /* Widths, from the left attention_margin to the right one, for `across` panels side by side with the labels that
@@ -133,7 +138,7 @@ static void measure_width(const draw_list *list, attention_plan *p, size_t acros
     const double bars = (double)p->bars_before[across] * p->right_bar;
     p->right = attention_margin + (attention_bar_room(p, across - 1) > 0 ? 0 : overhang) + p->side_bar;
     /* The first number reaches out too, unless it is a single 0. */
-    p->gap_across = 2.2 + (spec->key_numbers ? 2 : 1) * overhang;
+    p->gap_across = 2.5 + (spec->key_numbers ? 2 : 1) * overhang;
     double gaps = (double)(across - 1) * p->gap_across;
     p->room = (p->style.width_mm - p->right - p->left - gaps - bars) / (double)across;
     /* One or two tokens get larger cells: a panel is not smaller than its titles where there is room. */
@@ -243,7 +248,7 @@ static bool pleasant(const attention_plan *p)
 static double least_cell(const draw_list *list, const attention_plan *p, double size)
 {
     const attention_figure *spec = p->spec;
-    const double line = DRAW_LETTERS * size * DRAW_MM_PER_PT;
+    const double line = p->letters * size * DRAW_MM_PER_PT;
     double least = p->key_tokens ? line : p->pixel;
     if (p->tokens) least = fmax(least, line * p->cell / p->cell_height); /* beside rows the height counts */
     if (spec->annotate || spec->annotate_if_room)
@@ -309,14 +314,20 @@ static void arrange(const draw_list *list, attention_plan *p)
     const size_t most = p->spec->grid_columns;
     p->shrinks = true;
     p->largest_cell = INFINITY;
+    p->letters = DRAW_LETTERS;
     if (p->spec->columns) {
         attention_plan_measure(list, p, p->spec->columns < most ? p->spec->columns : most);
+        if (attention_plan_shows_tokens(p)) return;
+        p->letters = tight_letters;
+        attention_plan_measure(list, p, p->across);
         return;
     }
     if (arrange_with_tokens(list, p, most) && (p->spec->grid_rows > 1 || p->cell >= roomy_cell)) return;
     p->shrinks = false;
     if (arrange_with_tokens(list, p, 1)) return;
     p->shrinks = true;
+    if (arrange_with_tokens(list, p, 1)) return;
+    p->letters = tight_letters; /* labels that may touch say more than none */
     if (arrange_with_tokens(list, p, 1) || arrange_with_positions(list, p)) return;
     p->largest_cell = INFINITY;
     for (size_t across = most; across > 0; across--) {

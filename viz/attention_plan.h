@@ -21,7 +21,8 @@ typedef struct attention_plan {
     const attention_figure *spec;
     figure_style style;
     draw_font font, small, bold, label;
-    bool shrinks; /* labels may be as small as FIGURE_SMALLEST_TYPE */
+    bool shrinks;   /* labels may be as small as FIGURE_SMALLEST_TYPE */
+    double letters; /* least distance of labels, in parts of their type size */
 
     size_t across, lines_per_row; /* panels side by side; lines that one grid row takes */
     bool tokens, key_tokens;      /* rows, columns show tokens; else positions */

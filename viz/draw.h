@@ -15,9 +15,8 @@
 #include "core/base/status.h"
 
 #define DRAW_MM_PER_PT (25.4 / 72)
-/* From the top of an l to the foot of a p (1.006) and a little more, in parts of the type size: lines that far apart do
- * not touch. */
-#define DRAW_LETTERS  1.04
+/* From the top of an l to the foot of a p, in parts of the type size: lines that far apart do not touch. */
+#define DRAW_LETTERS  1.006
 #define DRAW_ELLIPSIS "\xE2\x80\xA6"
 #define DRAW_MINUS    "\xE2\x88\x92"
 

@@ -139,7 +139,7 @@ def test_a_layout_without_room_for_words_says_so(bench):
 
 def test_pieces_stay_where_they_are_asked_for(bench):
     root, said = long_text(bench, "components", "--heads", "1", "--width-mm", "85", "--pieces")
-    contains(said, "axes show positions", "--words", "--drop-special")
+    contains(said, "axes show positions", "leaving out --pieces, --width-mm 120 or --token-range 0:")
     check("unforgettable" not in shown(root) and size(root)[1] <= 240, size(root))
     check("unforgettable" not in bench.read("long.csv"), "pieces in the data")
     bench.fine("attention", DEMO, "--text", LONG, "--width-mm", "85", "--numbers", "only.csv")  # no figure, nothing to fit

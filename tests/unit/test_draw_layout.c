@@ -28,7 +28,7 @@ typedef struct collected {
 } collected;
 
 /* The box from the baseline to the height of capitals, a little narrower than the advance width; of a label that is
- * turned, whose neighbours are close, from the top of an l to the foot of a p. */
+ * turned, whose neighbours are close, from the top of an l to the foot of a p, but where type is the smallest. */
 static void collect_text(void *self, const char *text, draw_place place, const draw_font *font, double width)
 {
     collected *all = self;
@@ -47,7 +47,7 @@ static void collect_text(void *self, const char *text, draw_place place, const d
                           .right = place.x + base,
                           .top = place.y - from - width,
                           .bottom = place.y - from};
-    if (place.degrees != 0 && place.across == DRAW_CENTRE) {
+    if (place.degrees != 0 && place.across == DRAW_CENTRE && font->size > FIGURE_SMALLEST_TYPE) {
         const double size = draw_type_height(font);
         box->left -= 0.766 * size - cap;
         box->right += 0.24 * size;
