@@ -35,7 +35,7 @@ def same_number(model, random, items, item, asked):
     """The same text with another subject of this number, in as many tokens."""
     text, right, subject = item
     others = [one for one in items if one[1] == right and one[3] != subject]
-    for _ in range(TRIES):
+    for _ in range(TRIES if others else 0):
         other = others[random.below(len(others))][3]
         try:
             return model.trace(text, corrupted=text.replace(f" {subject} ", f" {other} ", 1), **asked)

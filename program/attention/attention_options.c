@@ -47,8 +47,10 @@ void attention_options_check(const attention_options *asked)
     if (asked->latex && !path_has_suffix(asked->latex, ".tex"))
         option_wrong(common, &asked->latex, "unknown suffix in '%s', expected .tex", asked->latex);
     if (!common->outs.count && !asked->data && !common->json)
-        usage_wrong(common, "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
-                            "--numbers FILE.csv (or .safetensors)");
+        usage_wrong(common,
+                    "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
+                    "--numbers FILE.csv (or .safetensors)%s",
+                    options_find(common->command, "json") ? ", or --json" : "");
 }
 
 void component_list(unsigned components, char text[COMPONENT_LIST_BYTES])

@@ -392,7 +392,7 @@ def test_each_kind_says_which_row_it_draws(bench):
     """Of several texts one is drawn and named, or all of them are."""
     texts = ("--text", "a new store", "--text", "a old store", "--layers", "0", "--heads", "0", "--numbers", "a.csv")
     for kind in [line.split()[0] for line in draw(bench, "list").out.splitlines()]:
-        more = ["--query", "1"] if kind == "query" else []
+        more = {"query": ["--query", "1"], "trace": ["--mask-word", "new", "--at", "3"]}.get(kind, [])
         refuses = [option for option in ("--layers", "--heads", "--numbers") if option not in bench.fine("attention", kind, "--help").out]
         words = [word for k, word in enumerate(texts) if word not in refuses and (k == 0 or texts[k - 1] not in refuses)]
         if "--numbers" in refuses:

@@ -355,14 +355,16 @@ TEST(test_tiers_threads_and_beginnings)
     }
 }
 
-/* All rows of H[l], at any l that something reads, give the clean text's answer. */
+/* All rows of H[l], at any l that something reads, give the clean text's answer, in every precision. */
 TEST(test_all_states_give_the_clean_answer)
 {
     uint64_t random = first_seed() + 2;
     FREED_BY(free_memory) drawn_patches *drawn = malloc(sizeof *drawn);
     assert_non_null(drawn);
-    for (size_t m = 0; m < COUNT_OF(models); m++) {
-        OWN_MODEL *model = open_model(models[m]);
+    for (size_t k = 0; k < DEBERTA_PRECISION_COUNT * COUNT_OF(models); k++) {
+        const deberta_precision precision = (deberta_precision)(k % DEBERTA_PRECISION_COUNT);
+        OWN_MODEL *model =
+            open_model_with(models[k / DEBERTA_PRECISION_COUNT], (deberta_model_options){.precision = precision});
         const deberta_model_info *info = deberta_model_describe(model);
         draw_case(drawn, info, &random);
         memcpy(drawn->mask + drawn->starts[CORRUPTED], drawn->mask + drawn->starts[CLEAN], drawn->n);
