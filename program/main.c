@@ -59,7 +59,7 @@ static void print_overview(FILE *out)
         help_row(&lines, left, SUMMARY_INDENT, commands[k]->summary);
     }
     fputs("\nfor one command: deberta <command> --help\n"
-          "its examples:    deberta examples DIR (copies what they read)\n"
+          "its examples:    deberta examples DIR (what they read)\n"
           "a first look:    deberta info synthetic:v3-small\n",
           out);
 }
