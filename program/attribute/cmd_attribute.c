@@ -359,9 +359,8 @@ static deberta_status ask_text(attribute_job *job, task_text *text, deberta_attr
 static void note_gap(const attribute_job *job, const deberta_attribution_options *o, const deberta_attribution *found)
 {
     if (o->method == DEBERTA_INTEGRATED_GRADIENTS && found->gap > o->tolerance)
-        say_note(job->run->options, "note: attributions add up to %.2g %% of the difference after %zu points%s",
-                 100 * found->sum / (found->value - found->baseline_value), found->steps,
-                 o->steps ? "; without --steps they are doubled until 1 % is missing" : "");
+        say_note(job->run->options, "note: the gap is %.2g %% of the difference after %zu points%s", 100 * found->gap,
+                 found->steps, o->steps ? "; without --steps they are doubled until it is at most 1 %" : "");
 }
 
 /* A figure shows one text. */
@@ -429,10 +428,11 @@ static int attribute_run(const common_options *options)
     attribute_job job = {.asked = o, .parts = read_parts(o)};
     check_float32(options, "an attribution");
     check_numbers(o);
-    output_paths_read(options, &o->style, &job.paths);
+    output_paths_read(options, &job.paths);
+    if (HAVE_VIZ && job.paths.figure_count) figure_style_note_font(options, &o->style);
     const int status = task_run_all(options, &command, &job);
     if (status == EXIT_OK && job.kept)
-        output_draw(options, &job.paths, DRAWING(attribute_draw), job.kept, &o->style, NULL, NULL);
+        output_draw(options, job.paths.figures, job.paths.figure_count, DRAWING(attribute_draw), job.kept, &o->style);
     if (status == EXIT_OK && job.kept && o->numbers) write_numbers(&job);
     deberta_attribution_free(&job.own);
     return status;

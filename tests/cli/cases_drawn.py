@@ -17,8 +17,8 @@ TASKS = ("mlm", "mlm, legacy head", "mlm_emd", "rtd", "rtd with a generator", "s
 BITS = ("training: scalar", "training: 2 threads", "training: micro-tokens", "training: recompute", "training: micro-tokens, recompute, 2 threads",
         "dropout: scalar, 2 threads", "dropout: micro-tokens", "dropout: recompute", "resumed training", "hidden states", "attention",
         "inference: each text alone", "inference: 2 threads", "inference: from memory", "inference: packed",
-        "inference: packed, without weights")
-ERRORS = ("hidden states", "attention", "int8: hidden states", "int8: attention", "int16: hidden states", "int16: attention",
+        "inference: packed, without weights", "attributions")
+ERRORS = ("attributed answers", *(f"attributions to {part}" for part in ("words", "positions", "token types", "distances")), "hidden states", "attention", "int8: hidden states", "int8: attention", "int16: hidden states", "int16: attention",
           *(f"{precision}logits {head}" for precision in ("", "int8: ", "int16: ") for head in ("mlm", "mlm_emd", "rtd", "sequence", "token", "qa")))
 
 

@@ -8,6 +8,7 @@ import random
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 
 from helpers import DEMO, ROOT, check, check_message, equal
@@ -164,3 +165,17 @@ def test_demo_asks_for_modules_where_they_are(bench):
         said = subprocess.run(["sh", bench.path("tools/making/demo.sh")], capture_output=True, text=True, check=True).stdout
         report = next(line for line in said.split("\n") if line.startswith("run: report"))
         check(("--live" in report) == has_modules and "[MASK]" in report and " -n " not in report, report)
+
+
+def test_damaged_head(bench):
+    """A head whose weights are no numbers answers nothing: the page is made without answers, and a note says why."""
+    shutil.copytree(DEMO, bench.path("damaged"))
+    place = bench.path("damaged/model.safetensors")
+    with open(place, "r+b") as file:
+        header = struct.unpack("<Q", file.read(8))[0]
+        begin, end = json.loads(file.read(header))["classifier.bias"]["data_offsets"]
+        file.seek(8 + header + begin)
+        file.write(b"\xff" * (end - begin))  # not a number, in any type
+    result = bench.fine("report", "damaged", "--text", MASKED, "--skip", "receptive-field", "-o", "r")
+    check("the page has no answers of the model" in result.err and "'sequence'" in result.err, result.err)
+    check("answers" not in page_of(bench)["texts"][0], "and the page holds none")

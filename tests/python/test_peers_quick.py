@@ -3,6 +3,7 @@ and drawn. ONNX Runtime is a stand-in that gives prepared answers. SPDX-License-
 import argparse
 import csv
 import json
+import re
 import sys
 
 import numpy as np
@@ -70,6 +71,7 @@ def test_quick_measures_what_is_installed_and_names_the_rest(quick, capsys):
     assert found["onnxruntime"]["version"] == "onnxruntime stand-in" and found["onnxruntime"]["max_abs_difference"] < 1e-5
     ours, best = found["deberta"]["median_s"], min(found[name]["median_s"] for name in ("onnxruntime", "onnxruntime-lean"))
     assert f"**{ours / best:.3f}**" in said.out
+    assert re.search(r"--quick took \d+ s", said.out)
     charts = {out / "bars.svg": 174, out / "bars-column.svg": 85}
     if "no chart:" not in said.out:
         assert all(f"the chart: {chart}" in said.out and "onnxruntime-lean" in chart.read_text() for chart in charts)

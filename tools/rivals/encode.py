@@ -488,9 +488,11 @@ def run(arguments):
             if wanted:
                 show()
         return 0
+    begun = time.monotonic()
     arguments.engines = installed(arguments.engines, arguments.quick)
     fine = measure(arguments)
     if arguments.quick:
         print_tables(arguments.out)
         draw(arguments)
+        print(f"--quick took {time.monotonic() - begun:.0f} s")
     return 0 if fine else 1
