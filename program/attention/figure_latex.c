@@ -130,7 +130,7 @@ deberta_status figure_latex_write(const figure_source *source, const figure_styl
     FILE *out, *body = open_memstream(&text, &text_bytes);
     if (!body) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "the caption has no room in memory");
     put_caption(&(latex_file){body, &facts->scripts}, source, style, caption);
-    const bool written = fclose(body) == 0;
+    const bool written = stream_close(body);
     deberta_status status = DEBERTA_OK;
     if (!written) status = status_fail(err, DEBERTA_E_MEMORY, "the caption has no room in memory");
     facts->is_too_high = page->page_height + (double)lines * line_height > text_height;

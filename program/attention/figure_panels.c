@@ -250,7 +250,7 @@ static bool shows(const attention_figure *figure)
            notes.page_height <= FIGURE_HIGHEST_MM;
 }
 
-/* The same with so many panels side by side (0: as it chooses) in this type. */
+/* Whether they have it with so many panels side by side (0: as it chooses) in this type. */
 static bool shows_tokens(const attention_figure *figure, size_t columns, double font_size)
 {
     attention_figure other = *figure;
@@ -337,8 +337,12 @@ static void tell_positions(const figure_sheet *sheet, const attention_figure *fi
     size_t count = 0;
     if (shown->pieces && shows_words(sheet, figure, figure->columns, false)) ways[count++] = "leaving out --pieces";
     if (wider > 0) ways[count++] = options_text(options, "--width-mm %g", wider);
-    ways[count++] = some > 1 ? options_text(options, "--token-range %zu:%zu", shown->first, shown->first + some)
-                             : "fewer tokens (--token-range A:B)";
+    if (some > 1) ways[count++] = options_text(options, "--token-range %zu:%zu", shown->first, shown->first + some);
+    if (count == 0) {
+        say_note(options, "note: %zu tokens do not fit at %g mm, axes show positions; more room with fewer of %s",
+                 figure->queries, asked, sheet_remedies(sheet, "layers,heads,components,token-range A:B"));
+        return;
+    }
     for (size_t k = 0; k < count; k++)
         text = options_text(options, "%s%s%s", text, k == 0 ? "" : k + 1 == count ? " or " : ", ", ways[k]);
     say_note(options, "note: %zu tokens do not fit at %g mm, axes show positions; tokens are shown with %s",

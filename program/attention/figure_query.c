@@ -91,8 +91,6 @@ static void figure_query_draw(figure_source *source, figure_sheet *sheet)
     source_encode(source);
     open_table(source, &table);
     chart_panel *panels = options_take(source->options, heads, sizeof *panels);
-    const char *unit = options_text(source->options, "%s%s", source->unit,
-                                    asked->centre == CENTRE_NONE ? "" : ", row mean subtracted");
     for (size_t k = 0; k < heads; k++) {
         panels[k] = (chart_panel){.title = options_text(source->options, "%s: query \u201c%s\u201d",
                                                         source_head_title(source, k), source->view.labels[query].text),
@@ -100,12 +98,13 @@ static void figure_query_draw(figure_source *source, figure_sheet *sheet)
                                         .scale = CHART_CATEGORIES,
                                         .categories = source->view.labels,
                                         .category_count = source->view.count},
-                                  .y = {.label = unit},
+                                  .y = {.label = source->unit},
                                   .stacked = true};
         fill_panel(source, &table, k, query, &panels[k]);
     }
     head_bars_share_axis(panels, heads);
     add_table(sheet, &table);
+    if (asked->centre == CENTRE_ROW) sheet_note(sheet, "The mean of the row is subtracted: a softmax ignores it. ");
     sheet_caption(sheet, "Terms of the logits of one query, key by key, with their sum. ");
     const chart_figure chart = {.style = sheet->style,
                                 .panels = panels,

@@ -216,9 +216,7 @@ static bool is_remedy(const figure_source *source, const char *name)
     return true;
 }
 
-/* Keeps from a list of options, parted by commas, those that the figure's kind takes and the caller did not give:
- * "--heads, --words or --drop-special". Empty if none is left. */
-static const char *sheet_remedies(const figure_sheet *sheet, const char *words)
+const char *sheet_remedies(const figure_sheet *sheet, const char *words)
 {
     enum { MOST = 8 };
     const common_options *options = sheet->source->options;

@@ -31,6 +31,10 @@ void sheet_caption(figure_sheet *sheet, const char *format, ...) __attribute__((
 void sheet_add_matrix(figure_sheet *sheet, const char *name, size_t layer, size_t head, const float *values);
 void sheet_add_numbers(figure_sheet *sheet, const char *name, const double *numbers, size_t count);
 
+/* Keeps from a list of options, parted by commas, those that the figure's kind takes and the caller did not give:
+ * "--heads, --words or --drop-special". Empty if none is left. */
+const char *sheet_remedies(const figure_sheet *sheet, const char *words);
+
 /* Writes figure, data and LaTeX file, all or none, and says on stderr what the reader of the figure cannot see. */
 void sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure);
 /* The same; notes: the facts that the figure's reader needs. */

@@ -73,7 +73,8 @@ static void figure_source_choose(figure_source *source)
         prefer_ablated(source, &asked->layers, first->layer, source->layers, source->layer_count);
         prefer_ablated(source, &asked->heads, first->head, source->heads, source->head_count);
     }
-    source->unit = terms > 1 ? options_text(source->options, "logit (scaled by 1/√(%dd))", terms) : "logit (scaled by 1/√d)";
+    source->unit =
+        terms > 1 ? options_text(source->options, "logit (scaled by 1/√(%dd))", terms) : "logit (scaled by 1/√d)";
     choose_components(source);
 }
 

@@ -289,12 +289,12 @@ static size_t *list_states(const trace_run *run, size_t *count)
     return states;
 }
 
-/* A line of type for each token, where the layers fill the width. */
+/* A line of type for each token, also where few layers do not fill the width. */
 static double state_aspect(const figure_source *source, size_t columns)
 {
-    const double line = 3.6, beside = 35; /* mm of a token, and of tokens and colour bar */
+    const double line = 3.6, beside = 35, widest_cell = 10; /* mm of a token, of tokens and colour bar, of a layer */
     const double across = figure_defaults(&source->asked->style).width_mm - beside;
-    return fmin(1, fmax(0.15, line * (double)columns / across));
+    return fmin(1, fmax(0.15, line / fmin(widest_cell, across / (double)columns)));
 }
 
 static void describe_states(const figure_sheet *sheet, const trace_run *run, const trace_grid *grid,

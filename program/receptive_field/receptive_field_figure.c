@@ -139,9 +139,8 @@ static ptrdiff_t drawn_reach(const field_findings *f)
 static void add_rows(chart_columns *c, const field_findings *f)
 {
     const ptrdiff_t reach = drawn_reach(f), step = 2 * reach / (BUCKET_POINTS - 1) + 1;
-    chart_add_panel(c, (chart_panel){.title = "where it ends: table row of a distance",
-                                     .x = distance_axis,
-                                     .y = {.label = "row"}});
+    chart_add_panel(
+        c, (chart_panel){.title = "where it ends: table row of a distance", .x = distance_axis, .y = {.label = "row"}});
     add_run_ends(c, f, "run ends");
     chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = RUN_LOOK});
     for (ptrdiff_t r = -reach; r <= reach; r += step)
@@ -154,7 +153,7 @@ static void add_aliases(chart_columns *c, const field_findings *f)
     const ptrdiff_t reach = drawn_reach(f);
     chart_add_panel(c, (chart_panel){.title = "what looks alike: distances with its row",
                                      .x = distance_axis,
-                                     .y = {.label = "distances, as far as drawn", .scale = CHART_LOG10}});
+                                     .y = {.label = "distances", .scale = CHART_LOG10}});
     add_run_ends(c, f, "run ends");
     chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = RUN_LOOK});
     for (size_t k = 0; k < f->field.slots_used; k++) {
@@ -197,8 +196,8 @@ static void add_influence_reach(chart_columns *c, const field_findings *f)
     chart_add_series(c, (chart_series){.name = "run", .look = RUN_LOOK});
     for (size_t l = 0; l < f->influence.layers; l++)
         chart_add_point(c, (double)l + 1, (double)((l + 1) * f->field.run_left));
-    chart_add_series(
-        c, (chart_series){.name = formula_titles[DRAWN_FORMULA], .kind = CHART_CURVE, .look = FORMULA_LOOK});
+    chart_add_series(c,
+                     (chart_series){.name = formula_titles[DRAWN_FORMULA], .kind = CHART_CURVE, .look = FORMULA_LOOK});
     for (size_t l = 0; l < f->influence.layers; l++)
         chart_add_point(c, (double)l + 1, (formula_of(f, DRAWN_FORMULA, l + 1) - 1) / 2);
 }

@@ -38,7 +38,7 @@ typedef struct field_request {
     reading_options reading; /* texts or ids: where influence is measured */
     size_t tokens;           /* 0: distances of texts of any length */
     size_t layers;           /* 0: the model's */
-    text_list plots; /* --plot: as --out with names of pictures */
+    text_list plots;         /* --plot: as --out with names of pictures */
     figure_style style;
     bool behaviour, influence, rows;
     size_t behaviour_layers, behaviour_tokens, influence_tokens, influence_sources;

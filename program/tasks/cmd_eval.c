@@ -227,8 +227,8 @@ static void eval_draw(const common_options *options, const eval_job *job)
                      100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts, score.texts == 1 ? "" : "s");
     const char *precision = low_precision_name(options);
     const char *note = precision ? options_text(options, "Linear layers in %s.", precision) : NULL;
-    output_draw(options, &job->paths, DRAWING(eval_figure_draw), &job->findings, &((const eval_options *)options)->style,
-                title, note);
+    output_draw(options, &job->paths, DRAWING(eval_figure_draw), &job->findings,
+                &((const eval_options *)options)->style, title, note);
 }
 
 static int run_pairs(const common_options *options)

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, Iterator, Sequence, Tuple
 
-from ._abi import ArgumentError, terminated
+from ._abi import ArgumentError, SystemRefusedError, terminated
 
 
 def output_suffix(path: Any, formats: Sequence[str], inputs: Sequence[str]) -> str:
@@ -13,12 +14,19 @@ def output_suffix(path: Any, formats: Sequence[str], inputs: Sequence[str]) -> s
     name = os.fsdecode(terminated("path", path))
     suffix = os.path.splitext(name)[1].lower()
     if formats and suffix not in formats:
-        raise ArgumentError(f"{name}: expected a name that ends in {', '.join(formats[:-1])} or {formats[-1]}")
+        raise ArgumentError(f"{name}: expected a name that ends in {' or '.join(filter(None, [', '.join(formats[:-1]), formats[-1]]))}")
     there = _identity(name)
     for one in _files(inputs) if there else ():
         if _identity(one) == there:
             raise ArgumentError(f"{name}: is {one}, which is read: it would be replaced; give another name")
     return suffix
+
+
+def write_output(path: Any, data: bytes) -> None:
+    try:
+        Path(os.fsdecode(path)).write_bytes(data)
+    except OSError as reason:
+        raise SystemRefusedError(f"{os.fsdecode(path)}: cannot be written ({reason.strerror})") from None
 
 
 def _files(inputs: Sequence[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ._abi import ArgumentError, BUILT, Error, FormatError, SystemRefusedError, UnsupportedError, note, terminated
 from ._inputs import as_texts, one_text
-from ._outputs import output_suffix
+from ._outputs import output_suffix, write_output
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(BUILT / "deberta")
 SCREEN_DPI = 144
 FORMATS = (".svg", ".pdf", ".png")  # of a figure
@@ -70,8 +70,21 @@ def run(*arguments: str, **options: Any) -> bytes:
     return done.stdout
 
 
-def json_of(*arguments: str, **options: Any) -> Dict[str, Any]:
-    return dict(json.loads(run(*arguments, "--json", **options)))
+def json_of(*arguments: str, out: Any = None, **options: Any) -> Dict[str, Any]:
+    """What the program says as JSON. out: a file for the same, .json; it may be none of the arguments."""
+    if out is not None:
+        output_suffix(out, (".json",), arguments)
+    if options.get("plot") is not None:
+        output_suffix(options["plot"], FORMATS, arguments)
+    said = run(*arguments, "--json", **options)
+    try:
+        found = dict(json.loads(said))
+    except ValueError:
+        shown = ", ".join(f"{name}=" for name in options)
+        raise ArgumentError(f"{arguments[0]}: prints no JSON with {shown}: leave out what shows texts") from None
+    if out is not None:
+        write_output(out, said)
+    return found
 
 
 def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
@@ -125,11 +138,7 @@ class Figure:
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Writes the format that the name says: .svg, .pdf or .png. Refused: other names, and files that the figure was made of."""
-        data = self._as(output_suffix(path, FORMATS, self._inputs))
-        try:
-            Path(path).write_bytes(data)
-        except OSError as reason:
-            raise SystemRefusedError(f"{os.fspath(path)}: cannot be written ({reason.strerror})") from None
+        write_output(path, self._as(output_suffix(path, FORMATS, self._inputs)))
 
 
 def _drawing(svg: bytes) -> bytes:

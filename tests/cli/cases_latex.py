@@ -19,7 +19,7 @@ KINDS = {
     "value-weighted": (("--text", SENTENCE, *TWO_HEADS), r"$\alpha _{ij}$ $\Vert W_{o}$ $v_{j}\Vert $,"),
     "four-types": (("--text", SENTENCE, *TWO_HEADS), r"$PQ[\delta (i,j)]$ $\cdot $ $PK[\delta (i,j)]$,"),
     "kernel": ((*PAIR, *ONE_HEAD), ""), "embeddings": (("--text", SENTENCE), r"$H[L-1]$."), "error": (("--text", SENTENCE), r"|float32 $-$ float64|"),
-    "trace": (("--text", SENTENCE, "--mask-word", "old", "--at", "5"), "How much of an answer comes back"),
+    "trace": (("--text", "the boys near the store [MASK] here", "--corrupted", "the boy near the store [MASK] here", "--answer", "were,was"), ""),
 }
 WIDTHS = ("85", "174")
 
@@ -37,12 +37,13 @@ def page_of(pdf):
 
 def test_captions(bench):
     """Symbols of the program are math, so that no character is left that pdflatex does not know; the environment follows the true width."""
+    assert set(KINDS) == {line.split()[0] for line in bench.fine("attention", "list").out.splitlines()}, "every kind"
     said = draw_all(bench, widths=("85",))
     said.update(draw_all(bench, ("grid", "rollout", "components"), ("174",)))
     for name in said:
         text = pathlib.Path(f"{name}.tex").read_text(encoding="utf-8")
         kind = name.rsplit("-", 1)[0]
-        assert text.translate({0x201C: None, 0x201D: None}).isascii(), f"{name}: {[c for c in text if ord(c) > 127]}"  # quotes are known
+        assert text.translate(dict.fromkeys(range(0x2018, 0x201E))).isascii(), f"{name}: {[c for c in text if ord(c) > 127]}"  # quotes are known
         assert KINDS[kind][1] in text and "sqrt(" not in text, f"{name}: {text}"
         width = page_of(f"{name}.pdf")[0] / 72 * 25.4
         wide = "figure*" if width > 90 else "figure"

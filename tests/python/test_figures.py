@@ -43,7 +43,7 @@ def test_notebooks_get_a_png(figure):
 def test_out(figure, tmp_path):
     made = deberta_c.attention_figure(DEMO, TEXT, out=[tmp_path / "a.pdf", str(tmp_path / "a.png")], numbers=tmp_path / "n.csv", latex=tmp_path / "a.tex", **ONE)
     assert all((tmp_path / f"a{suffix}").read_bytes().startswith(BEGINS[suffix]) for suffix in (".pdf", ".png")) and made.svg == figure.svg
-    assert (tmp_path / "n.csv").exists() and re.search(r"includegraphics.*\{.*a\}|includegraphics.*a\.pdf", (tmp_path / "a.tex").read_text())
+    assert (tmp_path / "n.csv").exists() and re.search(r"\\includegraphics\[[^]]*\]\{[^}]*a\.pdf\}", (tmp_path / "a.tex").read_text())
     refuses(deberta_c.ArgumentError, "latex: .* give out=", deberta_c.attention_figure, DEMO, TEXT, latex=tmp_path / "b.tex", **ONE)
     refuses(deberta_c.ArgumentError, "ends in .svg, .pdf or .png", deberta_c.attention_figure, DEMO, TEXT, out=tmp_path / "a.gif", **ONE)
 
@@ -105,7 +105,7 @@ def test_kinds_of_the_docstring():
 
 def test_notes_of_the_program_are_warnings(tmp_path):
     """What it prints as notes, once, in the package's words."""
-    with pytest.warns(deberta_c.NoteWarning, match="do not fit at 85 mm.* width_mm=") as seen:
+    with pytest.warns(deberta_c.NoteWarning, match="do not fit at 85 mm.* layers=, heads=") as seen:
         figure = deberta_c.attention_figure(DEMO, TEXT, layers="all", heads="all", width_mm=85)
     assert all(not str(one.message).startswith("note") and one.filename == __file__ for one in seen)
     with warnings.catch_warnings():
@@ -118,6 +118,26 @@ def test_figures_in_one_page_share_no_ids():
     named, used = ([set(re.findall(pattern, page)) for page in pages] for pattern in (r'\bid="([^"]*)"', r'url\(#([^)]*)\)|href="#([^"]*)"'))
     assert named[0] and not named[0] & named[1]
     assert all({"".join(one) for one in there} <= ids for there, ids in zip(used, named)) and used[0]
+
+
+def test_files_of_results(tmp_path):
+    """out= of bench and receptive_field is a file of the same JSON, under a name that says so and that is no input."""
+    import json
+    place = tmp_path / "result.json"
+    rows = deberta_c.bench(DEMO, tokens=[4], reps=1, no_peak=True, threads=1, out=place)
+    assert json.loads(place.read_text())["results"] == rows
+    with deberta_c.Model(DEMO, threads=1) as model:
+        assert model.receptive_field(out=place, plot=tmp_path / "field.pdf") == json.loads(place.read_text())
+        assert (tmp_path / "field.pdf").read_bytes().startswith(BEGINS[".pdf"])
+        refuses(deberta_c.ArgumentError, "expected a name that ends in .svg, .pdf or .png", model.receptive_field, plot=tmp_path / "field.gif")
+    for name in ("a.csv", "a.pdf", "a"):
+        refuses(deberta_c.ArgumentError, "expected a name that ends in .json", deberta_c.bench, DEMO, tokens=[4], out=tmp_path / name)
+    folder = tmp_path / "model"
+    shutil.copytree(DEMO, folder)
+    before = (folder / "config.json").read_bytes()
+    refuses(deberta_c.ArgumentError, "which is read", deberta_c.bench, folder, tokens=[4], out=folder / "config.json")
+    assert (folder / "config.json").read_bytes() == before
+    refuses(deberta_c.ArgumentError, "prints no JSON with help=", deberta_c.bench, DEMO, help=True)
 
 
 def test_traces_are_arrays():

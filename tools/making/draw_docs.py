@@ -5,7 +5,7 @@
     tools/making/draw_docs.py --latency       from the medians of docs/benchmarks/intel-emerald-rapids.csv
     tools/making/draw_docs.py --page          docs/images/explorer.png: the page that its command makes, as Chromium shows it
 
-A row begins with a picture, images/figures/NAME.png (or .svg, of figures that have one size), and has one command that ends in
+A row begins with a picture, images/figures/NAME.png (or .svg), and has one command that ends in
 `-o NAME.pdf`; dots stand for what the table's head says. Other widths, into another folder, are for looking at all kinds of figures after a change.
 
 SPDX-License-Identifier: MIT
@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(ROOT / "build" / "deberta")
 PAGE = "docs/figures.md"
-COMMAND = re.compile(r"`((?:[^`]*\s)?(?:-o|--plot) ([\w-]+)\.pdf)`")
+COMMAND = re.compile(r"`((?:[^`]*\s)?-o ([\w-]+)\.pdf)`")
 PICTURE = re.compile(r"^\| (?:!\[[^]]*\]\(|<img [^>]*src=\")images/figures/([\w-]+)\.(png|svg)")
 BEGINNING = re.compile(r"`deberta (attention )(?:KIND \.\.\.|(models[^`]*))`")  # of the commands of a table
 DOTS = re.compile(r"the dots: `([^`]*)`")
@@ -53,9 +53,8 @@ def commands(page):
 
 def draw(file, words, arguments):
     words = [f"{arguments.folder}/{file}" if word == f"{Path(file).stem}.pdf" else word for word in words]
-    if words[0] in ("attention", "bench"):  # the others have one size
-        words += [] if "--width-mm" in words else ["--width-mm", str(arguments.width_mm)]
-        words += ["--dpi", str(arguments.dpi)]
+    words += [] if "--width-mm" in words else ["--width-mm", str(arguments.width_mm)]
+    words += ["--dpi", str(arguments.dpi)]
     done = subprocess.run([PROGRAM, *words], cwd=ROOT, capture_output=True, text=True)
     print(f"{file}: {done.stderr.strip() or 'ok'}")
     return done.returncode == 0
