@@ -434,9 +434,7 @@ static const option_group groups[] = {{attention_input_rows, 0, "input"},
 const figure_kind figure_trace = {
     FIGURE_COMMAND_WITHOUT(
         NULL, "trace", "which states, heads and terms bring an answer back into a corrupted text",
-        "--text 'the boys near the store [MASK] here' --corrupted 'the boy near the store [MASK] here' "
-        "--answer were,was -o trace.pdf",
-        groups, EVERY_HEAD,
+        "--text 'The old [MASK] told a story.' --mask-word old --answer man -o trace.pdf", groups, EVERY_HEAD,
         .trace = {.noise_scale = 3, .at = SIZE_MAX, .parts = TRACE_STATES | TRACE_HEADS | TRACE_OF_TERMS}),
     .draw = figure_trace_draw,
 };
