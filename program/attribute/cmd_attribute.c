@@ -443,11 +443,11 @@ static const option asked[] = {
     TEXT_STREAM_FILE_OPTIONS,
     {"head", 0, "NAME", "sequence, token, mlm or rtd; default: what --answer and --token ask, else what the model has",
      CHOICE_AT(attribute_options, head, head_names)},
-    {"class", 0, "LABEL[,LABEL]",
+    {"class", 0, "LABEL[,OTHER]",
      "the class, by name or number; with a second one the difference of their logits. "
      "Default: the model's answer",
      TEXT_AT(attribute_options, class), .not_with = "answer"},
-    {"answer", 0, "WORD[,WORD]",
+    {"answer", 0, "WORD[,OTHER]",
      "a word at the one [MASK], of one token; with a second one the difference. Default: the "
      "model's answer",
      TEXT_AT(attribute_options, answer), .not_with = "class token"},

@@ -227,7 +227,7 @@ def test_pictures(bench):
     rows = [line for line in f"{own}\n{others}".splitlines() if line.startswith("| ") and "images/figures/" in line]
     shown = [re.search(r"images/figures/([\w-]+\.(?:png|svg))", row)[1] for row in rows]
     assert sorted(shown) == sorted(os.listdir(os.path.join(docs, "images", "figures"))), shown
-    kinds = {re.search(r"`([\w-]+) ", row)[1] for row in rows if row in own} | {"components"}
+    kinds = {found[1] for row in rows if row in own and (found := re.search(r"^[^`]*`([a-z][\w-]*) ", row))} | {"components"}
     assert kinds == {line.split()[0] for line in bench.fine("attention", "list").out.splitlines()}, kinds
 
 
