@@ -177,7 +177,7 @@ def test_readme(bench):
     text = bench.read(os.path.join(bench.root, "README.md"))
     for name in commands_of(bench):
         assert " " in name or f"`{name}" in text, f"the README has no row for {name}"
-    for word in ("./build.sh demo", "./build.sh test", "Limits:"):
+    for word in ("./build.sh demo", "./build.sh test", "## Limits"):
         assert word in text, word
     if kinds := [name for name in commands_of(bench) if name.startswith("attention ") and name != "attention list"]:
         for page in ("README.md", "CHANGELOG.md", "docs/tutorial.md"):

@@ -407,8 +407,8 @@ def call_arrows(defined, needed):
 
 
 def check_unused(defined, needed):
-    """What only its own file uses is static, what nobody uses is not there. The public header is for users elsewhere. A build without tests,
-    without figures or without SLEEF has not all users."""
+    """What only its own file uses is static, what nobody uses is not there. The public header is for users elsewhere, and modules for
+    browsers are built apart. A build without tests, without figures or without SLEEF has not all users."""
     has_tests = any(room_of(unit) == "tests" for unit in set().union(*needed.values()))
     has_figures = any("viz/draw_cairo" in unit for unit in set().union(*defined.values()))
     has_sleef = any(name.startswith("Sleef_") for name in needed)
@@ -416,6 +416,7 @@ def check_unused(defined, needed):
         left_out.append("functions that nobody uses, the build has not all parts")
         return
     public = set(re.findall(r"\bdeberta_\w+", "".join(map(read, PUBLIC_HEADERS))))
+    public |= set(re.findall(r"\b\w+(?=\()", "".join(map(read, (f"wasm/{name}" for name in sorted(os.listdir(os.path.join(ROOT, "wasm"))) if name.endswith(".c"))))))
     for name, owners in sorted(defined.items()):
         if name != "main" and name not in public and all(room_of(unit) != "tests" for unit in owners):
             check(needed.get(name, set()) - owners, f"{', '.join(sorted(owners))}.c: {name} is used in no other file: make it static, or delete it")
