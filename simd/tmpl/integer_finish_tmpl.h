@@ -21,49 +21,68 @@ VF unsigned integer_asks(const integer_gemm_task *task)
            (task->row_scale ? ASKS_ROW_SCALE : 0);
 }
 
-/* Applies what comes after gelu to a row, and stores it in C. */
-VF void integer_leave(const int panels, const unsigned asks, const integer_gemm_task *task, size_t row, size_t panel, vf *x)
+/* Returns the offset of vector v of a row of panels. */
+VF size_t integer_vector_place(const int v, size_t panel_stride)
 {
-    UNROLL for (int v = 0; v < panels * VECTORS; v++) {
-        const size_t p = panel + (size_t)(v / VECTORS), lane = (size_t)(v % VECTORS) * VF_LANES;
-        if (asks & ASKS_OUTER)
-            x[v] = vf_add(x[v], vf_add(vf_broadcast(task->outer_column + row * task->outer_ld),
-                                       vf_load(task->outer_row + p * PANEL + lane)));
-        if (asks & ASKS_RESIDUAL)
-            x[v] = vf_add(x[v], vf_load(task->residual + row * task->ld_residual + p * task->residual_panel_stride + lane));
-        if (asks & ASKS_ROW_SCALE) x[v] = vf_mul(x[v], vf_broadcast(task->row_scale + row));
-        vf_store(task->c + row * task->ldc + p * task->c_panel_stride + lane, x[v]);
-    }
+    return (size_t)(v / VECTORS) * panel_stride + (size_t)(v % VECTORS * VF_LANES);
 }
 
-/* Converts the sums of `rows` rows (at most INTEGER_MAX_ROWS) and `panels` panels to C; sums: [row][panel][digit][16]. What belongs to the
- * columns is loaded once. */
-VF void integer_finish_rows(const integer_format format, const enum integer_operand of, const int panels,
-                            const unsigned asks, const integer_gemm_task *task, size_t rows, size_t row, size_t panel,
-                            const int32_t *sums)
+/* Applies what comes after gelu to a row, and stores it in C. Questions stand outside the loops over vectors, which clang would else
+ * take apart before it unrolls them. */
+VF void integer_leave(const int panels, const unsigned asks, const integer_gemm_task *task, size_t row, size_t panel, vf *x)
+{
+    const int vectors = panels * VECTORS;
+    if (asks & ASKS_OUTER) {
+        const vf column = vf_broadcast(task->outer_column + row * task->outer_ld);
+        UNROLL for (int v = 0; v < vectors; v++)
+            x[v] = vf_add(x[v], vf_add(column, vf_load(task->outer_row + panel * PANEL + (size_t)v * VF_LANES)));
+    }
+    if (asks & ASKS_RESIDUAL) {
+        const float *residual = task->residual + row * task->ld_residual + panel * task->residual_panel_stride;
+        UNROLL for (int v = 0; v < vectors; v++)
+            x[v] = vf_add(x[v], vf_load(residual + integer_vector_place(v, task->residual_panel_stride)));
+    }
+    if (asks & ASKS_ROW_SCALE) {
+        const vf scale = vf_broadcast(task->row_scale + row);
+        UNROLL for (int v = 0; v < vectors; v++) x[v] = vf_mul(x[v], scale);
+    }
+    float *c = task->c + row * task->ldc + panel * task->c_panel_stride;
+    UNROLL for (int v = 0; v < vectors; v++) vf_store(c + integer_vector_place(v, task->c_panel_stride), x[v]);
+}
+
+/* Converts the sums of `rows` rows (at most INTEGER_MAX_ROWS) and `panels` panels to C; sums: [row][panel][digit][16]. What belongs to
+ * the columns is loaded once. */
+VF void integer_finish_rows(const integer_format format, const enum integer_operand of, const int panels, const unsigned asks,
+                            const integer_gemm_task *task, size_t rows, size_t row, size_t panel, const int32_t *sums)
 {
     const int digits = FORMAT_DIGITS(format), vectors = panels * VECTORS;
     float tile[INTEGER_MAX_ROWS * INTEGER_MAX_VECTORS * VF_LANES];
     vf b_scale[INTEGER_MAX_VECTORS], start[INTEGER_MAX_VECTORS];
-    UNROLL for (int v = 0; v < vectors; v++) {
-        b_scale[v] = vf_load(task->b_scale + panel * PANEL + (size_t)v * VF_LANES);
-        start[v] = task->bias ? vf_load(task->bias + panel * PANEL + (size_t)v * VF_LANES) : vf_zero();
-    }
+    UNROLL for (int v = 0; v < vectors; v++) b_scale[v] = vf_load(task->b_scale + panel * PANEL + (size_t)v * VF_LANES);
+    UNROLL for (int v = 0; v < vectors; v++) start[v] = vf_zero();
+    if (task->bias)
+        UNROLL for (int v = 0; v < vectors; v++) start[v] = vf_load(task->bias + panel * PANEL + (size_t)v * VF_LANES);
     for (size_t i = 0; i < rows; i++, sums += panels * digits * PANEL) {
         const vf a_scale = vf_broadcast(task->a_scale + row + i);
-        vf x[INTEGER_MAX_VECTORS];
+        const float *c = task->c + (row + i) * task->ldc + panel * task->c_panel_stride;
+        vf x[INTEGER_MAX_VECTORS], from[INTEGER_MAX_VECTORS];
+        UNROLL for (int v = 0; v < vectors; v++) from[v] = start[v];
+        if (asks & ASKS_ACCUMULATE)
+            UNROLL for (int v = 0; v < vectors; v++) from[v] = vf_load(c + integer_vector_place(v, task->c_panel_stride));
+        if (asks & ASKS_C_SCALE) {
+            const vf scale = vf_broadcast(task->c_scale + row + i);
+            UNROLL for (int v = 0; v < vectors; v++) from[v] = vf_mul(from[v], scale);
+        }
         UNROLL for (int v = 0; v < vectors; v++) {
-            const int p = v / VECTORS, lane = v % VECTORS * VF_LANES, place = p * digits * PANEL + lane;
+            const int place = v / VECTORS * digits * PANEL + v % VECTORS * VF_LANES;
             const vi both[2] = {vi_load(sums + place), digits == 2 ? vi_load(sums + place + PANEL) : vi_set1(0)};
             const int32_t *b_sum = task->b_sum + panel * (size_t)digits * PANEL + place;
-            vf from = start[v];
-            if (asks & ASKS_ACCUMULATE)
-                from = vf_load(task->c + (row + i) * task->ldc + (panel + (size_t)p) * task->c_panel_stride + lane);
-            if (asks & ASKS_C_SCALE) from = vf_mul(from, vf_broadcast(task->c_scale + row + i));
-            x[v] = vf_fma(integer_value_of(format, of, task->a_zero + row + i, b_sum, both), vf_mul(a_scale, b_scale[v]), from);
-            if (asks & ASKS_GELU) vf_store(tile + (i * (size_t)vectors + (size_t)v) * VF_LANES, x[v]);
+            x[v] = vf_fma(integer_value_of(format, of, task->a_zero + row + i, b_sum, both), vf_mul(a_scale, b_scale[v]), from[v]);
         }
-        if (!(asks & ASKS_GELU)) integer_leave(panels, asks, task, row + i, panel, x);
+        if (asks & ASKS_GELU)
+            UNROLL for (int v = 0; v < vectors; v++) vf_store(tile + (i * (size_t)vectors + (size_t)v) * VF_LANES, x[v]);
+        else
+            integer_leave(panels, asks, task, row + i, panel, x);
     }
     if (!(asks & ASKS_GELU)) return;
     VF_NAME(gelu_values)(tile, rows * (size_t)(panels * PANEL)); /* all rows at once: several vectors at a time */
