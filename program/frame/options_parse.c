@@ -87,11 +87,13 @@ static void note_idle(const common_options *options)
             say_note(options, "note: --%s changes nothing here", scan->given[k].option->name);
 }
 
+static bool has_numbers(const common_options *options) { return options_find(options->command, "numbers") != NULL; }
+
 static _Noreturn void refuse_absent(const common_options *options, const option *row)
 {
     if (strcmp(row->name, "json") != 0) usage_wrong(options, "--%s would change nothing here", row->name);
     usage_wrong(options, "--json: what this command makes is no JSON%s",
-                options_find(options->command, "numbers") ? "; --numbers FILE.csv has a figure's numbers" : "");
+                has_numbers(options) ? "; --numbers FILE.csv has a figure's numbers" : "");
 }
 
 /* Refuses another program's option of a command whose second word is missing, where one of its words has it. */
@@ -113,10 +115,10 @@ static _Noreturn void refuse_unknown(const common_options *options, const char *
         usage_wrong(options, "expected %.*s MODEL first; %.*s belongs to %s",
                     (int)strcspn(options->command->arguments, " "), options->command->arguments,
                     (int)(name + length - text), text, takers.text);
-    if (takers.used)
+    const option *absent = common_option_named(options->command, name, length, 0);
+    if (takers.used && !(absent && has_numbers(options)))
         usage_wrong(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,
                     command_word(options->command), takers.text);
-    const option *absent = common_option_named(options->command, name, length, 0);
     if (absent) refuse_absent(options, absent);
     const char *moved = options_moved(options->command, name, length);
     if (moved) usage_wrong(options, "%.*s: %s", (int)(name + length - text), text, moved);

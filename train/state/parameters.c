@@ -200,7 +200,8 @@ static int compare_name(const void *name, const void *item) { return strcmp(name
 
 parameter *parameter_find(const parameter_set *set, const char *name)
 {
-    return bsearch(name, set->items, set->count, sizeof *set->items, compare_name);
+    /* A learner over an open model has no parameters, and bsearch wants an address even where there is nothing. */
+    return set->count ? bsearch(name, set->items, set->count, sizeof *set->items, compare_name) : NULL;
 }
 
 static bool source_find(const void *context, const char *name, weight_tensor *found)
