@@ -130,6 +130,5 @@ void bench_fill_bars(bench_drawing *drawing)
         if (engines_vary(members, count)) add_row(drawing, members, count, &precisions);
     }
     if (!drawing->panel_count) return;
-    bench_add_note(drawing,
-                   "Bars are medians of one encode; lines reach from the fastest sample to the 95th percentile.");
+    bench_add_note(drawing, "Bars are medians of one encode.");
 }

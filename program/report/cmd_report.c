@@ -18,6 +18,7 @@
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
 #include "program/report/explorer_steps.h"
+#include "program/report/report_folder.h"
 
 static void check_indices(const common_options *options, const char *const *list, size_t limit)
 {
@@ -135,9 +136,8 @@ static void write_commands(explorer_job *job)
     const char *path = options_text(job->options, "%s/commands.sh", job->contents.folder);
     made_files_expect(&job->made, path);
     text_output_open(job->options, path, &output);
-    fputs("#!/bin/sh\n# Makes everything in this folder again but the page; run it where the report was made. Where\n"
-          "# deberta is not on the PATH: DEBERTA=build/deberta sh commands.sh\nset -e\n"
-          "deberta() { command \"${DEBERTA:-deberta}\" \"$@\"; }\n",
+    fputs(REPORT_COMMANDS_HEAD " Where\n# deberta is not on the PATH: DEBERTA=build/deberta sh commands.sh\nset -e\n"
+                               "deberta() { command \"${DEBERTA:-deberta}\" \"$@\"; }\n",
           output.file);
     for (size_t k = 0; k < job->contents.step_count; k++) fprintf(output.file, "%s\n", job->steps[k].command);
     text_output_close(job->options, &output);
@@ -158,9 +158,12 @@ static int take_away(end_hook *hook, int status)
 static void run_job(explorer_job *job)
 {
     report_end end = {.hook.call = take_away, .made = &job->made};
+    struct timespec begin;
+    clock_gettime(CLOCK_REALTIME_COARSE, &begin); /* the clock of file times */
     check_model_place(job->options);
     live_parts_find(job->options, &job->contents.live);
     choose_place(job);
+    if (!job->contents.is_alone) report_folder_check(job->options, job->contents.folder);
     read_input(job);
     check_against_model(job);
     end_hook_add(&end.hook);
@@ -168,6 +171,7 @@ static void run_job(explorer_job *job)
     explorer_steps_run(job);
     if (!job->contents.is_alone) write_commands(job);
     explorer_page_write(job->options, &job->contents);
+    if (!job->contents.is_alone) report_folder_clean(job->options, job->contents.folder, &begin);
     end_hook_drop(&end.hook);
     if (job->contents.is_alone) unfinished_release_folder(); /* it has served its purpose */
     say_note(job->options, "report: %s", job->contents.page);

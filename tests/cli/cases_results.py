@@ -735,3 +735,20 @@ def tests(settings):
     yield "link/text", through_link("x.json", "info", "--json", "-o")
     yield "link/figure", through_link("x.png", "attention", TINY, "--ids", "1,2", "-o")
     yield "link/numbers", through_link("x.csv", "attention", TINY, "--ids", "1,2", "--numbers")
+
+
+def test_report_folders(bench):
+    """A report goes into a new folder or that of a report, whose old files go; somebody else's folder is left alone."""
+    model = "synthetic:v3-xsmall,layers=1,vocab=60,hidden=64,heads=1,intermediate=64"
+    os.mkdir(bench.path("mine"))
+    bench.write("mine/index.html", "mine")
+    refused = bench.run("report", model, "-q", "-o", "mine")
+    assert refused.code == 4, refused.describe()
+    contains(refused.err, "mine is not empty, it holds index.html; expected a new folder, or that of a report")
+    assert bench.read("mine/index.html") == "mine" and os.listdir(bench.path("mine")) == ["index.html"]
+    bench.fine("report", model, "-q", "-o", "page", "--with", "verify")
+    assert "verify.json" in os.listdir(bench.path("page"))
+    bench.write("page/notes.txt", "mine")
+    bench.fine("report", model, "-q", "-o", "page", "--skip", "receptive-field")
+    left = set(os.listdir(bench.path("page")))
+    assert {"index.html", "commands.sh", "notes.txt"} <= left and not left & {"verify.json", "receptive-field.json"}, left
