@@ -46,6 +46,7 @@ VF vf vf_sqrt(vf a) { return wasm_f32x4_sqrt(a); }
 #if WASM_RELAXED
 VF vf vf_fma(vf a, vf b, vf c) { return wasm_f32x4_relaxed_madd(a, b, c); }
 #else
+#define SEVERAL_LOOP _Pragma("clang loop unroll(disable)")
 /* Two lanes: the product of two floats is exact in double; the sum is rounded to odd, so that the rounding to float
  * that follows is the only one that shows (double has more than 2 x 24 + 2 bits; subnormal results included). */
 VF v128_t fma_to_odd(v128_t a, v128_t b, v128_t c)
