@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/text.h"
 #include "program/report/explorer_parts.h"
 #include "program/report/report_folder.h"
 
@@ -37,9 +38,8 @@ static bool holds_report(const common_options *options, const char *folder)
     FILE *file = fopen(options_text(options, "%s/commands.sh", folder), "r");
     if (!file) return false;
     const size_t count = fread(line, 1, sizeof line - 1, file);
-    fclose(file);
     line[count] = '\0';
-    return strcmp(line, REPORT_COMMANDS_HEAD) == 0;
+    return stream_close(file) && strcmp(line, REPORT_COMMANDS_HEAD) == 0;
 }
 
 void report_folder_check(const common_options *options, const char *folder)
