@@ -192,7 +192,7 @@ static void list_places(trace_work *w, size_t layer)
     const trace_options *o = w->options;
     const size_t heads = w->info.heads, layers = w->info.layers;
     const bool states =
-        o->parts & TRACE_STATES && layer < w->report->states_end && (layer == 0 ? o->layers[0] : o->layers[layer - 1]);
+        o->parts & TRACE_STATES && layer < w->report->states_end && o->layers[layer < layers ? layer : layers - 1];
     w->place_count = 0;
     if (layer == 0) list_together(w);
     for (size_t t = 0; states && t < w->n; t++)

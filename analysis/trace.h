@@ -39,9 +39,10 @@ typedef struct trace_options {
     const int32_t *clean_types, *corrupted_types; /* [tokens] or NULL */
     const float *noise;                           /* [tokens][E], added to the corrupted text's words; or NULL */
     trace_answer answer;
-    unsigned parts;             /* trace_part */
-    const bool *layers, *heads; /* [L], [A]: those that are patched; states: H[0], and H[l + 1] of a layer l */
-    bool corrupts;              /* places of the corrupted run go into the clean one */
+    unsigned parts; /* trace_part */
+    const bool *layers,
+        *heads;    /* [L], [A]: those that are patched; states: H[l], the input of a layer l, and with the last H[L] */
+    bool corrupts; /* places of the corrupted run go into the clean one */
     void (*progress)(void *context, size_t done, size_t total); /* variants; may be NULL */
     void *context;
 } trace_options;

@@ -278,14 +278,13 @@ static attention_panel panel_of(const trace_run *run, const trace_grid *grid, co
     return (attention_panel){.values = cells, .stride = column_count, .title = title, .kind = HEATMAP_SIGNED};
 }
 
-/* The chosen states: H[0] if layer 0 is chosen, and the output of each chosen layer that is read. */
+/* The chosen states: the input of each chosen layer, and with the last layer its output, if that is read. */
 static size_t *list_states(const trace_run *run, size_t *count)
 {
     const figure_source *source = run->source;
     size_t *states = options_take(source->options, source->info.layers + 1, sizeof *states);
-    if (run->layers[0]) states[(*count)++] = 0;
-    for (size_t k = 0; k < source->layer_count; k++)
-        if (source->layers[k] + 1 < run->report.states_end) states[(*count)++] = source->layers[k] + 1;
+    for (size_t l = 0; l < run->report.states_end; l++)
+        if (run->layers[l < source->info.layers ? l : source->info.layers - 1]) states[(*count)++] = l;
     return states;
 }
 
@@ -305,7 +304,8 @@ static void describe_states(const figure_sheet *sheet, const trace_run *run, con
     const size_t *states = list_states(run, &count);
     attention_panel *panel = options_take(source->options, 1, sizeof *panel);
     panels_open(sheet, figure);
-    *panel = panel_of(run, grid, "states H[l]", source->view.tokens, source->view.count, states, count, true);
+    *panel = panel_of(run, grid, "states H[l], inputs of layers", source->view.tokens, source->view.count, states,
+                      count, true);
     figure->panels = panel;
     figure->grid_rows = figure->grid_columns = 1;
     figure->keys = count;

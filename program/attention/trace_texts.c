@@ -270,13 +270,24 @@ static int64_t label_of_answer(const text_work *w, const char *label, size_t lab
                  labels, trace_column_name(w->source, &(trace_answer){.task = DEBERTA_TASK_SEQUENCE}, 0));
 }
 
+/* A text with one [MASK], and a model that fills it: the word is meant, whatever else the model answers. */
+static bool asks_for_word(const text_work *w)
+{
+    const unsigned words = 1u << DEBERTA_TASK_MLM | 1u << DEBERTA_TASK_MLM_EMD;
+    size_t masks = 0;
+    for (size_t t = 0; w->list && t < w->n; t++)
+        masks += w->list->ids[t] == deberta_tokenizer_special_id(w->input->tokenizer, DEBERTA_SPECIAL_MASK);
+    return masks == 1 && w->source->info.tasks_present & words;
+}
+
 static void find_answer(const text_work *w)
 {
     const attention_options *asked = w->asked;
     const unsigned tasks = w->source->info.tasks_present;
     trace_answer *answer = &w->found->answer;
     *answer = (trace_answer){.task = DEBERTA_TASK_SEQUENCE, .column = -1, .contrast = TRACE_NO_CONTRAST};
-    const bool classifies = asked->trace.label || (!asked->trace.answer && tasks & 1u << DEBERTA_TASK_SEQUENCE);
+    const bool classifies =
+        asked->trace.label || (!asked->trace.answer && tasks & 1u << DEBERTA_TASK_SEQUENCE && !asks_for_word(w));
     const char *at = classifies ? asked->trace.label : asked->trace.answer, *first = next_part(w, &at),
                *second = next_part(w, &at);
     const void *member = classifies ? (const void *)&asked->trace.label : &asked->trace.answer;

@@ -38,6 +38,7 @@ typedef struct attribute_job {
     deberta_task task;
     unsigned parts;
     int32_t mask_id, baseline_id;
+    bool mask_noted;
     attributed_text *kept;    /* what is drawn; NULL: nothing */
     deberta_attribution *own; /* its numbers */
     bool has_drawn;
@@ -199,6 +200,20 @@ static bool read_answer(attribute_job *job, text_record *record, deberta_attribu
     return find_word(job, record, word, &o->answer, err);
 }
 
+/* Says that the class is explained where a text has the one [MASK] that another head of the model answers. */
+static void note_mask(attribute_job *job, const deberta_tokens *tokens)
+{
+    const attribute_options *o = job->asked;
+    const bool chosen = o->class || option_given(&o->reading.common, &o->head);
+    size_t count = 0;
+    for (size_t t = 0; t < tokens->count; t++) count += tokens->ids[t] == job->mask_id;
+    if (chosen || job->mask_noted || count != 1) return;
+    if (!has_head(job->run, DEBERTA_TASK_MLM) && !has_head(job->run, DEBERTA_TASK_MLM_EMD)) return;
+    job->mask_noted = true;
+    say_note(job->run->options, "note: this is about the label of the text; --head mlm asks for the word at %s",
+             deberta_tokenizer_token(job->run->batches.tokenizer, job->mask_id, NULL));
+}
+
 /* The token of --token: a number, or a word of the text whose first piece it is; for masks the one mask. */
 static bool find_token(attribute_job *job, task_text *text, size_t *found)
 {
@@ -206,7 +221,10 @@ static bool find_token(attribute_job *job, task_text *text, size_t *found)
     const char *asked = job->asked->token;
     size_t count = 0;
     char *end = NULL;
-    if (job->head == HEAD_SEQUENCE) return true;
+    if (job->head == HEAD_SEQUENCE) {
+        note_mask(job, tokens);
+        return true;
+    }
     for (size_t t = 0; job->head == HEAD_MLM && t < tokens->count; t++)
         if (tokens->ids[t] == job->mask_id) *found = t, count++;
     if (job->head == HEAD_MLM) {

@@ -6,6 +6,7 @@ import csv
 import json
 
 from cases_heads import answers, logits, model, run
+from helpers import DEMO
 
 TEXT = "a new store opened beside the house"
 MASKED = "a new [MASK] opened beside the house"
@@ -68,6 +69,13 @@ def test_attributions_of_the_answer_that_the_model_gives(bench):
     word, = answers(bench, "fill-mask", model(bench, "mlm"), "--text", MASKED, "--top", 1)
     found, = answers(bench, "attribute", model(bench, "mlm"), "--text", MASKED)
     assert found["answer"]["index"] == word["masks"][0]["candidates"]["emd"][0]["id"]
+
+
+def test_a_mask_that_is_not_asked_about_is_named(bench):
+    done = bench.run("attribute", DEMO, "--text", "a new [MASK] opened", "--steps", "2", "--json")
+    assert "--head mlm asks for the word at [MASK]" in done.err and '"sequence"' in done.out, done.describe()
+    for more in (("--head", "sequence"), ("--head", "mlm")):
+        assert "asks for the word" not in bench.run("attribute", DEMO, "--text", "a new [MASK] opened", "--steps", "2", "--json", *more).err
 
 
 def test_attributions_of_log_probabilities_and_by_gradient_times_input(bench):

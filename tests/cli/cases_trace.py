@@ -60,6 +60,16 @@ def test_layers_and_heads(bench):
     assert part["measures"]["together"] == {} and traced(bench, *BASE, "--isa", "scalar", "-t", "1") == whole
 
 
+def test_states_are_inputs_of_the_chosen_layers(bench):
+    """--layers names the numbers of the axis; where nothing says what is asked, a text with one [MASK] asks for its word."""
+    whole, some, last = (traced(bench, "--text", TEXT, "--corrupted", OTHER, "--what", "states", *more) for more in ((), ("--layers", "1,4"), ("--layers", "4")))
+    assert whole["answer"]["head"] == "mlm_emd", whole["answer"]
+    for found, chosen in ((some, (1, 4)), (last, (4,))):
+        assert [layer for layer, row in enumerate(found["measures"]["states"]) if row[0] is not None] == list(chosen), found["measures"]["states"]
+        assert all(found["measures"]["states"][layer] == whole["measures"]["states"][layer] for layer in chosen)
+    assert traced(bench, "--text", "the boys sat here", "--corrupted", "the boy sat here", "--what", "states")["answer"]["head"] == "sequence"
+
+
 def test_ways_to_corrupt(bench):
     swapped = traced(bench, "--text", TEXT, "--swap", "boys,store", "--answer", "were,was", "--what", "states")
     assert swapped["corrupted_tokens"] == traced(bench, "--text", TEXT, "--corrupted", "the store near the boys [MASK] here", "--answer", "were,was",
