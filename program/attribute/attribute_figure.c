@@ -10,11 +10,33 @@
 #include "viz/chart_columns.h"
 #include "viz/shaded_text.h"
 
-static bool has_positions(const deberta_attribution *a)
+static bool has_types(const deberta_attribution *a)
 {
     for (size_t t = 0; t < a->tokens; t++)
-        if (a->positions[t] != 0 || a->token_types[t] != 0) return true;
+        if (a->token_types[t] != 0) return true;
     return false;
+}
+
+static double largest_of(const double *values, size_t count)
+{
+    double largest = 0;
+    for (size_t t = 0; t < count; t++) largest = fmax(largest, fabs(values[t]));
+    return largest;
+}
+
+static bool has_positions(const deberta_attribution *a)
+{
+    return largest_of(a->positions, a->tokens) > 0 || has_types(a);
+}
+
+/* Bars of less than a hundredth of the largest attribution would be a line. */
+static bool shows_positions(const deberta_attribution *a)
+{
+    double largest = largest_of(a->words, a->tokens);
+    for (size_t k = 0; k < a->distance_count; k++)
+        largest = fmax(largest, fmax(fabs(a->distances[k].c2p), fabs(a->distances[k].p2c)));
+    return has_positions(a) &&
+           fmax(largest_of(a->positions, a->tokens), largest_of(a->token_types, a->tokens)) >= 0.01 * largest;
 }
 
 static void fill_tokens(scope *memory, const attributed_text *text, shaded_text *to)
@@ -44,12 +66,30 @@ static const char *distance_name(chart_columns *c, const deberta_attribution_dis
     return d->first == d->last ? ends[0] : chart_text(c, "%s to %s", ends[0], ends[1]);
 }
 
+/* One scale of all bars: the ends that stacked parts reach. */
+static chart_axis scale_of_bars(const deberta_attribution *a)
+{
+    chart_axis axis = {.label = "attribution", .from_zero = true};
+    for (size_t k = 0; k < a->distance_count; k++) {
+        const double c2p = a->distances[k].c2p, p2c = a->distances[k].p2c;
+        axis.low = fmin(axis.low, fmin(c2p, 0) + fmin(p2c, 0));
+        axis.high = fmax(axis.high, fmax(c2p, 0) + fmax(p2c, 0));
+    }
+    for (size_t t = 0; t < a->tokens; t++) {
+        axis.low = fmin(axis.low, fmin(a->positions[t], 0) + fmin(a->token_types[t], 0));
+        axis.high = fmax(axis.high, fmax(a->positions[t], 0) + fmax(a->token_types[t], 0));
+    }
+    axis.low *= 1.05; /* so that no bar ends in the frame */
+    axis.high *= 1.05;
+    return axis;
+}
+
 /* A bar for each row of the table. */
-static void add_distances(chart_columns *c, const deberta_attribution *a, const char *unit)
+static void add_distances(chart_columns *c, const deberta_attribution *a, chart_axis scale)
 {
     if (a->distance_count == 0) return;
     chart_add_panel(c, (chart_panel){.x = {.label = "distance, query minus key", .scale = CHART_CATEGORIES},
-                                     .y = {.label = unit, .from_zero = true},
+                                     .y = scale,
                                      .stacked = true});
     for (size_t k = 0; k < a->distance_count; k++) chart_add_category(c, distance_name(c, &a->distances[k]));
     for (size_t which = 0; which < 2; which++) {
@@ -61,14 +101,12 @@ static void add_distances(chart_columns *c, const deberta_attribution *a, const 
     }
 }
 
-static void add_positions(chart_columns *c, const deberta_attribution *a, const figure_label *tokens, const char *unit)
+static void add_positions(chart_columns *c, const deberta_attribution *a, const figure_label *tokens, chart_axis scale)
 {
-    if (!has_positions(a)) return;
-    chart_add_panel(c, (chart_panel){.x = {.label = "token", .scale = CHART_CATEGORIES},
-                                     .y = {.label = unit, .from_zero = true},
-                                     .stacked = true});
+    if (!shows_positions(a)) return;
+    chart_add_panel(c, (chart_panel){.x = {.label = "token", .scale = CHART_CATEGORIES}, .y = scale, .stacked = true});
     for (size_t t = 0; t < a->tokens; t++) chart_add_category(c, tokens[t].text);
-    for (size_t which = 0; which < 2; which++) {
+    for (size_t which = 0; which < (has_types(a) ? 2 : 1); which++) {
         chart_add_series(c, (chart_series){.name = which ? "token types" : "absolute positions",
                                            .kind = CHART_BARS,
                                            .look = which + 4});
@@ -86,18 +124,21 @@ deberta_status attribute_draw(const void *what, const figure_style *style, const
     chart_columns columns = {0};
     shaded_text figure = {.style = *style};
     const bool is_ig = strcmp(text->method, "ig") == 0;
-    const char *contrast = text->contrast ? chart_text(&columns, " minus that of \u201c%s\u201d", text->contrast) : "";
+    const char *contrast =
+        text->contrast ? chart_text(&columns, " minus that of \u201c%s\u201d", attribute_word(text->contrast)) : "";
     const char *at = text->asked ? chart_text(&columns, " at \u201c%s\u201d", text->asked) : "";
     figure.unit = chart_text(&columns, "attribution to words (%s)", text->of);
     figure.style.note = chart_text(
         &columns,
         "%s of the %s of \u201c%s\u201d%s%s: %.4g, baseline (%s) %.4g; attributions add up to %.4g (%zu point%s, gap "
-        "%.2g %%).",
+        "%.2g %%).%s",
         is_ig ? "Integrated gradients" : "Gradient times input", text->of, attribute_word(text->answer), contrast, at,
-        a->value, text->baseline, a->baseline_value, a->sum, a->steps, a->steps == 1 ? "" : "s", 100 * a->gap);
+        a->value, text->baseline, a->baseline_value, a->sum, a->steps, a->steps == 1 ? "" : "s", 100 * a->gap,
+        has_positions(a) && !shows_positions(a) ? " Those of positions are below 1 % of the largest, and not drawn."
+                                                : "");
     fill_tokens(&memory, text, &figure);
-    add_distances(&columns, a, "attribution");
-    add_positions(&columns, a, figure.tokens, "attribution");
+    add_distances(&columns, a, scale_of_bars(a));
+    add_positions(&columns, a, figure.tokens, scale_of_bars(a));
     figure.panels = chart_columns_panels(&columns, &figure.panel_count);
     const deberta_status status = figure_save(shaded_text_layout, &figure, &figure.style, paths, path_count, NULL, err);
     chart_columns_free(&columns);
