@@ -17,7 +17,7 @@ static bool has_types(const deberta_attribution *a)
     return false;
 }
 
-static double largest_of(const double *values, size_t count)
+static double largest_attribution(const double *values, size_t count)
 {
     double largest = 0;
     for (size_t t = 0; t < count; t++) largest = fmax(largest, fabs(values[t]));
@@ -26,17 +26,17 @@ static double largest_of(const double *values, size_t count)
 
 static bool has_positions(const deberta_attribution *a)
 {
-    return largest_of(a->positions, a->tokens) > 0 || has_types(a);
+    return largest_attribution(a->positions, a->tokens) > 0 || has_types(a);
 }
 
 /* Bars of less than a hundredth of the largest attribution would be a line. */
 static bool shows_positions(const deberta_attribution *a)
 {
-    double largest = largest_of(a->words, a->tokens);
+    double largest = largest_attribution(a->words, a->tokens);
     for (size_t k = 0; k < a->distance_count; k++)
         largest = fmax(largest, fmax(fabs(a->distances[k].c2p), fabs(a->distances[k].p2c)));
-    return has_positions(a) &&
-           fmax(largest_of(a->positions, a->tokens), largest_of(a->token_types, a->tokens)) >= 0.01 * largest;
+    return has_positions(a) && fmax(largest_attribution(a->positions, a->tokens),
+                                    largest_attribution(a->token_types, a->tokens)) >= 0.01 * largest;
 }
 
 static void fill_tokens(scope *memory, const attributed_text *text, shaded_text *to)
