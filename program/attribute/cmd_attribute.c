@@ -26,7 +26,8 @@ typedef struct attribute_options {
     reading_options reading;
     const char *class, *answer, *token;
     int head, of, method, baseline, mlm_decoder;
-    const char *parts, *numbers;
+    unsigned parts; /* DEBERTA_ATTRIBUTE_WORDS ... */
+    const char *numbers;
     size_t steps;
     figure_style style;
 } attribute_options;
@@ -37,7 +38,6 @@ typedef struct attribute_job {
     output_paths paths;
     asked_head head;
     deberta_task task;
-    unsigned parts;
     int32_t mask_id, baseline_id;
     bool mask_noted;
     attributed_text *kept;    /* what is drawn; NULL: nothing */
@@ -49,24 +49,15 @@ typedef struct attribute_job {
 
 /* ------------------------------------------------------------------------------------------------------------- choices */
 
-static unsigned read_parts(const attribute_options *o)
+static const char *const part_names[] = {"words", "distances", "positions", NULL};
+
+static void parse_attributed_parts(common_options *options, const char *text, void *target)
 {
-    static const char *const names[] = {"words", "distances", "positions"};
-    unsigned parts = 0;
-    if (!o->parts) return DEBERTA_ATTRIBUTE_ALL;
-    for (const char *at = o->parts; *at;) {
-        const size_t length = strcspn(at, ",");
-        size_t which = 0;
-        while (which < 3 && (strlen(names[which]) != length || strncmp(names[which], at, length) != 0)) which++;
-        if (which == 3)
-            option_wrong(&o->reading.common, &o->parts,
-                         "'%s': expected words, distances, positions, or several of them with commas between",
-                         o->parts);
-        parts |= 1u << which;
-        at += length + (at[length] == ',');
-    }
-    if (!parts) option_wrong(&o->reading.common, &o->parts, "is empty; expected words, distances or positions");
-    return parts;
+    int length;
+    const char *wrong = options_names_read(text, part_names, target, &length);
+    if (wrong)
+        option_wrong(options, target, "expected words, distances, positions, or several with commas, found '%.*s'",
+                     length, wrong);
 }
 
 static bool has_head(const task_run *run, deberta_task task) { return run->batches.info.tasks_present & 1u << task; }
@@ -292,6 +283,14 @@ static void name_tokens(const attribute_job *job, const task_text *text, attribu
     to->places = places;
 }
 
+static const char *list_parts(const common_options *options, unsigned parts)
+{
+    const char *list = "";
+    for (size_t k = 0; part_names[k]; k++)
+        if (parts >> k & 1) list = options_text(options, "%s%s%s", list, *list ? "," : "", part_names[k]);
+    return list;
+}
+
 static attributed_text attributed_text_of(const attribute_job *job, const task_text *text,
                                           const deberta_attribution_options *o, const deberta_attribution *found)
 {
@@ -306,8 +305,8 @@ static attributed_text attributed_text_of(const attribute_job *job, const task_t
         .of = of_names[asked->of],
         .method = method_names[asked->method],
         .baseline = baseline_names[asked->baseline],
-        .parts = asked->parts ? asked->parts : "words,distances,positions",
-        .changed = job->parts,
+        .parts = list_parts(job->run->options, asked->parts),
+        .changed = asked->parts,
     };
     name_tokens(job, text, &shown);
     if (job->task != DEBERTA_TASK_SEQUENCE) {
@@ -342,7 +341,7 @@ static deberta_status ask_text(attribute_job *job, task_text *text, deberta_attr
     o->task = job->task;
     o->log_probability = asked->of;
     o->method = (deberta_attribution_method)asked->method;
-    o->parts = job->parts;
+    o->parts = asked->parts;
     o->steps = asked->steps;
     o->isa = job->run->options->isa;
     o->threads = job->run->options->threads;
@@ -431,7 +430,7 @@ static int attribute_run(const common_options *options)
                                          .look = attribute_look,
                                          .answers_alone = true};
     const attribute_options *o = (const attribute_options *)options;
-    attribute_job job = {.asked = o, .parts = read_parts(o)};
+    attribute_job job = {.asked = o};
     check_float32(options, "an attribution");
     check_numbers(o);
     output_paths_read(options, &o->style, &job.paths);
@@ -467,7 +466,7 @@ static const option asked[] = {
      CHOICE_AT(attribute_options, baseline, baseline_names)},
     {"parts", 0, "LIST",
      "what the baseline lacks: words,distances,positions (default: all); others stay as in the text",
-     TEXT_AT(attribute_options, parts)},
+     PARSED_AT(attribute_options, parts, parse_attributed_parts)},
     {"steps", 0, "N", "points of the way by Gauss and Legendre; default: doubled from 32 until the gap is at most 1 %",
      SIZE_AT(attribute_options, steps, 1, 65536)},
     {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included; also: trained, receptive",
@@ -490,6 +489,7 @@ const command command_attribute = {
     .arguments = "MODEL",
     .groups = groups,
     .size = sizeof(attribute_options),
+    .defaults = &(const attribute_options){.parts = DEBERTA_ATTRIBUTE_ALL},
     .most_outputs = OUTPUT_PATHS_MOST,
     .example =
         "  deberta attribute models/demo --text 'Call me Ishmael.'\n"
