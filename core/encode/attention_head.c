@@ -195,7 +195,7 @@ static attention_head donor_head(deberta_session *s, size_t layer, const attenti
 /* The first row of a sequence's queries. */
 static size_t first_row(const deberta_session *s, size_t sequence, const size_t *positions, size_t count)
 {
-    return positions ? patches_row_of(positions, count, s->starts[sequence]) : s->starts[sequence];
+    return positions ? session_positions_before(positions, count, s->starts[sequence]) : s->starts[sequence];
 }
 
 void attention_head_patch(deberta_session *s, size_t layer, attention_head *head, const size_t *positions, size_t count,

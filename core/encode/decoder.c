@@ -13,20 +13,6 @@ typedef struct emd_loop {
     size_t sequence; /* of the first */
 } emd_loop;
 
-/* The first of positions[row ... end), which are sorted by sequence, that is not before the sequence that begins there.
- */
-static size_t first_not_before(const size_t *positions, size_t row, size_t end, size_t start)
-{
-    while (row < end) {
-        const size_t middle = row + (end - row) / 2;
-        if (positions[middle] < start)
-            row = middle + 1;
-        else
-            end = middle;
-    }
-    return row;
-}
-
 /* One head of one sequence: all its positions in turn. */
 static void emd_head_task(void *context, size_t task, size_t worker)
 {
@@ -34,8 +20,9 @@ static void emd_head_task(void *context, size_t task, size_t worker)
     deberta_session *s = loop->session;
     const size_t heads = s->model->config.heads, head_index = task % heads, sequence = loop->sequence + task / heads;
     const size_t padded = s->model->padded_head, *positions = loop->positions;
-    size_t row = first_not_before(positions, loop->row, loop->end, s->starts[sequence]);
-    const size_t end = first_not_before(positions, row, loop->end, s->starts[sequence + 1]);
+    size_t row =
+        loop->row + session_positions_before(positions + loop->row, loop->end - loop->row, s->starts[sequence]);
+    const size_t end = row + session_positions_before(positions + row, loop->end - row, s->starts[sequence + 1]);
     if (row == end) return;
     attention_head head = attention_head_of(s, s->model->config.layers - 1, sequence, head_index);
     attention_head_pack(s, &head, &s->workers[worker]);

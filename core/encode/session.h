@@ -142,6 +142,20 @@ static inline size_t session_sequence_length(const deberta_session *session, siz
     return session->starts[sequence + 1] - session->starts[sequence];
 }
 
+/* Returns how many of the positions [0, count), sorted by sequence, come before the sequence that begins at a token. */
+static inline size_t session_positions_before(const size_t *positions, size_t count, size_t start)
+{
+    size_t row = 0;
+    while (row < count) {
+        const size_t middle = row + (count - row) / 2;
+        if (positions[middle] < start)
+            row = middle + 1;
+        else
+            count = middle;
+    }
+    return row;
+}
+
 /* Returns the panels that the packed keys of a sequence of n tokens take for each head: integers of values lie next to
  * them, in whole tiles. */
 static inline size_t session_key_panels(const deberta_session *session, size_t n)
@@ -218,8 +232,6 @@ size_t patches_donor(const deberta_session *session, deberta_component term, siz
  * NULL: row i is token i. */
 void patches_make_states(const deberta_session *session, size_t layer);
 void patches_make_heads(const deberta_session *session, size_t layer, const size_t *positions, size_t count);
-/* Returns the number of positions [0, count), ascending, that are below a token. */
-size_t patches_row_of(const size_t *positions, size_t count, size_t token);
 
 /* Enclose every call that uses the session's memory: DEBERTA_E_ARGUMENT during another call. */
 deberta_status session_enter(deberta_session *session, deberta_error *err);
