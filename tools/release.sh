@@ -53,7 +53,8 @@ make_page() {
     done
     wheel=$(find "$out" -name "*_$(uname -m).whl")
     [ -n "$wheel" ] || { echo "release.sh: no wheel is for this machine, so the page that computes is left out" >&2; return 0; }
-    (cd "$root" && wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm && ninja -C build-wasm --quiet) >&2
+    (cd "$root" && wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm &&
+        ninja -C build-wasm --quiet deberta-scalar.wasm deberta-exact.wasm deberta-relaxed.wasm) >&2
     "$python" -m zipfile -e "$wheel" "$work/wheel"
     chmod +x "$work/wheel/deberta_c/deberta"
     (cd "$root" && "$work/wheel/deberta_c/deberta" report models/demo --live --modules build-wasm --skip latency,verify --progress never -o "$work/page.html") >&2
