@@ -46,7 +46,7 @@ make_compiler() {
     for tool in cc ar ranlib; do
         target=
         [ $tool != cc ] || target="-target $arch-linux-gnu.2.28"
-        printf '#!/bin/sh\nexec "%s" -m ziglang %s %s "$@"\n' "$(command -v "$python")" $tool "$target" >"$cache/$arch/bin/$tool"
+        printf '#!/bin/sh\n# zig %s\nexec "%s" -m ziglang %s %s "$@"\n' "$("$python" -m ziglang version)" "$(command -v "$python")" $tool "$target" >"$cache/$arch/bin/$tool"
         chmod +x "$cache/$arch/bin/$tool"
     done
 }
@@ -83,13 +83,16 @@ build_libraries() {
     : >"$prefix/.complete"
 }
 
+# With ccache a second wheel takes seconds. It knows the compiler by the text of the wrapper, which has the version.
+export CCACHE_COMPILERCHECK=content CCACHE_COMPILERTYPE=clang CCACHE_DEPEND=1
+
 # What meson must know of the machine for which it builds. Programs of the other one run under an emulator where there is one.
 make_cross_file() {
     wrapper=
     [ "$arch" = "$(uname -m)" ] || ! command -v "qemu-$arch-static" >/dev/null || wrapper="exe_wrapper = 'qemu-$arch-static'"
     cat >"$work/cross.ini" <<END
 [binaries]
-c = '$cache/$arch/bin/cc'
+c = [$(! command -v ccache >/dev/null || echo "'ccache', ")'$cache/$arch/bin/cc']
 ar = '$cache/$arch/bin/ar'
 objcopy = '$(command -v "$arch-linux-gnu-objcopy" || echo objcopy)'
 pkg-config = 'pkg-config'
