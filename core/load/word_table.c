@@ -26,7 +26,7 @@ void word_table_view(word_table *table, const void *memory)
     table->integers = (const uint8_t *)memory + scales_bytes(table);
 }
 
-/* The largest |w|; infinity or NaN if one is. */
+/* Returns the largest |w|; infinity or NaN if one is. */
 static float largest_of(const float *row, size_t width)
 {
     int32_t most = 0;
@@ -37,7 +37,7 @@ static float largest_of(const float *row, size_t width)
     return magnitude_of_bits(most);
 }
 
-/* A row's scale, and what its weights are multiplied by to become integers: 0, all of them are 0. */
+/* Returns a row's scale, and in *inverse the factor that makes its weights integers; 0: all of them become 0. */
 static float scale_of(const word_table *table, const float *row, float *inverse)
 {
     const float most = table->digits == 1 ? INT8_MAX : INT16_MAX;
@@ -93,7 +93,7 @@ deberta_status word_table_store(const word_table *table, const weight_source *so
     return status;
 }
 
-/* One row of the integers. */
+/* Reads one row of the stored integers. */
 static void word_table_read_row(const word_table *table, size_t row, float *values)
 {
     const size_t width = word_table_width_of(table);
