@@ -500,6 +500,7 @@ const command command_attribute = {
     .name = "attribute",
     .summary = "which words, distances and positions an answer comes from: integrated gradients",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .groups = groups,
     .size = sizeof(attribute_options),
     .most_outputs = OUTPUT_PATHS_MOST,

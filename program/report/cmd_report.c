@@ -279,6 +279,7 @@ const command command_report = {
     .name = "report",
     .summary = "a page to explore in: attention of texts, what the model answers, receptive field, latency",
     .arguments = "MODEL",
+    .writes = WRITES_PAGE,
     .options = options,
     .size = sizeof(report_options),
     .defaults = &(const report_options){.lengths = "16-256*2", .reps = 7},
