@@ -24,7 +24,8 @@ static const char *find_occurrence(const char *text, const char *from, const cha
     return NULL;
 }
 
-const char *asked_segment(const asked_text *in, size_t t)
+/* Returns the segment that token t is of. */
+static const char *segment_of(const asked_text *in, size_t t)
 {
     return in->tokens->token_types[t] ? in->given->pair : in->given->text;
 }
@@ -33,7 +34,7 @@ const char *asked_segment(const asked_text *in, size_t t)
 static void mark_tokens(const asked_text *in, const char *segment, deberta_span range, bool *marked)
 {
     for (size_t t = 0; t < in->tokens->count; t++) {
-        if (in->tokens->roles[t] == DEBERTA_TOKEN_FRAME || asked_segment(in, t) != segment) continue;
+        if (in->tokens->roles[t] == DEBERTA_TOKEN_FRAME || segment_of(in, t) != segment) continue;
         const deberta_span span = deberta_token_place(in->tokens, t, segment).bytes;
         marked[t] |= span.begin < range.end && range.begin < span.end;
     }
@@ -69,7 +70,7 @@ deberta_status asked_word_fill(const common_options *options, const asked_text *
                                int32_t *id, size_t *pieces, deberta_error *err)
 {
     const deberta_tokens *before = in->tokens;
-    const char *segment = asked_segment(in, at);
+    const char *segment = segment_of(in, at);
     const deberta_span span = deberta_token_place(before, at, segment).bytes;
     if (*word == ' ' && span.begin > 0 && segment[span.begin - 1] == ' ') word++; /* the text has that blank already */
     const char *filled = options_text(options, "%.*s%s%s", (int)span.begin, segment, word, segment + span.end);

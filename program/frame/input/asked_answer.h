@@ -13,8 +13,6 @@ typedef struct asked_text {
     const deberta_tokenizer *tokenizer;
 } asked_text;
 
-/* Returns the segment that token t is of. */
-const char *asked_segment(const asked_text *in, size_t t);
 /* Returns how many times both segments have the word as a whole word, and marks its tokens: marked [tokens]. */
 size_t asked_word_mark(const asked_text *in, const char *word, bool *marked);
 /* Returns how many [MASK] the text has; *place is the last of them. */
