@@ -46,7 +46,7 @@ void spread_of_sum_norm(const channel_spread *hidden, const channel_spread *adde
     }
 }
 
-/* Outputs that are summed at once: each waits for its own sums only. */
+/* Number of outputs that are summed at once, as independent chains of additions. */
 enum { OUTPUTS_AT_ONCE = 4 };
 
 static void spread_of_some(const channel_spread *output, size_t first, size_t count, const float *const *w,
@@ -74,13 +74,13 @@ void spread_of_outputs(const channel_spread *output, size_t first, size_t count,
     for (size_t done = 0; done < count; done += OUTPUTS_AT_ONCE) {
         const size_t here = count - done < OUTPUTS_AT_ONCE ? count - done : OUTPUTS_AT_ONCE;
         const float *rows[OUTPUTS_AT_ONCE];
-        /* In the place of missing outputs the first is summed again, for nobody. */
+        /* Missing outputs repeat the first one, whose extra sums are dropped. */
         for (size_t i = 0; i < OUTPUTS_AT_ONCE; i++) rows[i] = w + (done + (i < here ? i : 0)) * ldw;
         spread_of_some(output, first + done, here, rows, bias + done, inputs, channels);
     }
 }
 
-/* Gauss and Hermite's points of a normal variable and their weights: exact for polynomials of degree 9. */
+/* Gauss-Hermite nodes of a standard normal variable and their weights: exact for polynomials up to degree 9. */
 enum { QUADRATURE_POINTS = 5 };
 static const double quadrature_at[QUADRATURE_POINTS] = {0, 1.355626179974266, -1.355626179974266, 2.856970013872806,
                                                         -2.856970013872806};

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adding it leaves no digits after the point of what is below 2^22: the sum is rounded to even, as rintf does, and
- * compilers can use vectors. */
+/* Adding and subtracting this constant rounds a value below 2^22 to an integer, ties to even, as rintf does; compilers
+ * can vectorize it. */
 static const float whole_numbers = 0x1.8p23f;
 
 static size_t word_table_rows_of(const word_table *table) { return table->stored.shape[0]; }
@@ -30,8 +30,8 @@ void word_table_view(word_table *table, const void *memory)
     table->integers = (const uint8_t *)memory + scales_bytes(table);
 }
 
-/* The largest |w| as the bits of a float, which are ordered as the numbers are: infinity and NaN are above all others.
- */
+/* Returns the largest |w|. It compares the bits of floats, which are ordered as the numbers are, with infinity and NaN
+ * above all others. */
 static float largest_of(const float *row, size_t width)
 {
     int32_t most = 0;
@@ -46,7 +46,7 @@ static float largest_of(const float *row, size_t width)
     return largest;
 }
 
-/* A row's scale, and what its weights are multiplied by to become integers: 0, all of them are 0. */
+/* Returns a row's scale, and in *inverse the factor that makes its weights integers; 0: all of them become 0. */
 static float scale_of(const word_table *table, const float *row, float *inverse)
 {
     const float most = table->digits == 1 ? INT8_MAX : INT16_MAX;
@@ -104,7 +104,7 @@ deberta_status word_table_store(const word_table *table, const weight_source *so
     return status;
 }
 
-/* One row of the integers. */
+/* Reads one row of the stored integers. */
 static void word_table_read_row(const word_table *table, size_t row, float *values)
 {
     const size_t width = word_table_width_of(table);

