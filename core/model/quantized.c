@@ -25,7 +25,7 @@ void quantized_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs
     matrix->bias = arena_take(memory, matrix->panel_count * PANEL, sizeof *matrix->bias);
 }
 
-/* Loops over the weights of one output's block are written so that compilers make vectors of them. */
+/* Weights of one output's block. The loops over them are written so that compilers vectorize them. */
 typedef struct output_block {
     float w[PACKED_MAX_BLOCK]; /* W / factor */
     int8_t high[PACKED_MAX_BLOCK], low[PACKED_MAX_BLOCK];
@@ -45,7 +45,9 @@ static float divide_weights(output_block *block, const float *restrict w, const 
 {
     float *restrict to = block->w, largest = 0;
     int32_t most =
-        0; /* of bits, which order as the numbers do: a maximum of floats depends on its order if there are NaNs */
+        /* largest bits, which are ordered as the numbers are; a maximum of floats would depend on the order if there
+           are NaNs */
+        0;
     for (size_t k = 0; k < depth; k++) {
         to[k] = w[k] / factors[k];
         const int32_t bits = size_bits(to[k]);
@@ -63,10 +65,10 @@ static float divide_weights(output_block *block, const float *restrict w, const 
     return largest;
 }
 
-/* The nearest integer, ties to even. The largest may be rounded to a little more than 16256. */
+/* Returns the nearest integer, ties to even. The largest may be rounded to a little more than 16256. */
 static inline int32_t weight_integer(float v)
 {
-    const float magic = 0x1.8p23f; /* leaves no fraction */
+    const float magic = 0x1.8p23f; /* adding and subtracting it removes the fraction */
     return (int32_t)((v + magic) - magic);
 }
 
@@ -90,7 +92,7 @@ static void make_two_digits(output_block *block, float inverse, size_t depth, in
     int32_t sum = 0, both = 0;
     for (size_t k = 0; k < depth; k++) {
         const int32_t q = weight_integer(w[k] * inverse);
-        const int32_t first = (q + 64 + 128 * 128) / 128 - 128; /* rounded down */
+        const int32_t first = (q + 64 + 128 * 128) / 128 - 128; /* quotient rounded down */
         high[k] = (int8_t)first;
         low[k] = (int8_t)(q - 128 * first);
         sum += first;
@@ -100,13 +102,13 @@ static void make_two_digits(output_block *block, float inverse, size_t depth, in
     sums[PANEL] += both;
 }
 
-/* Quads lie 16 outputs apart. */
+/* Stores digits as quads, which lie 16 outputs apart. */
 static void store_quads(int8_t *to, const int8_t *digits, size_t depth)
 {
     for (size_t k = 0; k < depth; k += 4) memcpy(to + k * PANEL, digits + k, minimum(4, depth - k));
 }
 
-/* One output of one block; lane: its place in the panel. */
+/* Stores one output of one block; lane: its index in the panel. */
 static void store_output(const packed_matrix *m, size_t start, size_t panel, size_t lane, const float *w)
 {
     const size_t depth = minimum(m->block_depth, m->depth - start), padded = quantized_block_depth(m, start);
