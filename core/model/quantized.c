@@ -25,7 +25,7 @@ void quantized_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs
     matrix->bias = arena_take(memory, matrix->panel_count * PANEL, sizeof *matrix->bias);
 }
 
-/* Loops over the weights of one output's block are written so that compilers make vectors of them. */
+/* Weights of one output's block. The loops over them are written so that compilers vectorize them. */
 typedef struct output_block {
     float w[PACKED_MAX_BLOCK]; /* W / factor */
     int8_t high[PACKED_MAX_BLOCK], low[PACKED_MAX_BLOCK];
@@ -92,7 +92,7 @@ static void store_quads(int8_t *to, const int8_t *digits, size_t depth)
     memcpy(to + whole * PANEL, digits + whole, depth - whole);
 }
 
-/* One output of one block; lane: its place in the panel. */
+/* Stores one output of one block; lane: its index in the panel. */
 static void store_output(const packed_matrix *m, size_t start, size_t panel, size_t lane, const float *w)
 {
     const size_t depth = minimum(m->block_depth, m->depth - start), padded = quantized_block_depth(m, start);
