@@ -17,7 +17,7 @@
 static deberta_status open_output(text_output *output, deberta_error *err)
 {
     struct stat about;
-    /* A device or a pipe keeps its place: a rename would put a file there. */
+    /* A device or a pipe is written to directly: a rename would replace it by a file. */
     if (stat(output->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) {
         output->file = fopen(output->path, "w");
         if (output->file) return DEBERTA_OK;
@@ -60,7 +60,7 @@ static deberta_status close_device(const text_output *output, deberta_error *err
 
 void text_output_close(const common_options *options, text_output *output)
 {
-    if (!output->path) return; /* the end of the program checks stdout */
+    if (!output->path) return; /* end_program checks stdout */
     deberta_error error = {0};
     const deberta_status status =
         output->whole ? atomic_file_commit(&output->whole, &error) : close_device(output, &error);
@@ -91,7 +91,8 @@ void check_figure_paths(const common_options *options)
             usage_wrong(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", options->outs.items[k]);
 }
 
-/* Or like a picture of a kind that is not drawn here? Text under such a name opens nowhere. */
+/* Returns true if the path has the suffix of a picture, also of one this program does not draw: no viewer opens text
+ * under such a name. */
 static bool is_picture_path(const char *path)
 {
     static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".eps", ".ps"};
@@ -165,7 +166,7 @@ void format_bytes(char text[32], double bytes)
 
 const char *const result_format_names[] = {"table", "md", "csv", "json", "latex", NULL};
 
-/* The format of the last name that has a format's suffix; pictures and other names say nothing. */
+/* Returns the format of the last output whose suffix names one; pictures and other names are ignored. */
 static result_format format_of_output(const common_options *options)
 {
     static const char *const suffixes[] = {
@@ -177,8 +178,8 @@ static result_format format_of_output(const common_options *options)
     return found;
 }
 
-/* Refuses suffixes of --out that are not of tables, such as .xlsx, which no program could open. With --format any name
- * is fine. */
+/* Refuses suffixes of --out that are not of tables, such as .xlsx, because no program could open the file. With
+ * --format any name is accepted. */
 static void check_suffix(const common_options *options)
 {
     static const char *const foreign[] = {".xlsx",    ".xls", ".ods",         ".doc", ".docx", ".html",
