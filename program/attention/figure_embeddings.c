@@ -1,6 +1,8 @@
 /* `attention embeddings` draws the input of absolute positions: content, position and their sum, with norms.
+ *
  * Models with position_biased_input add the positions to the words, below the first layer. Other models that have the
  * table add it to the queries of the Enhanced Mask Decoder, where the content is H[L-1].
+ *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 

@@ -1,5 +1,6 @@
 /* Gives figures values that a session does not: the float64 reference of the source's model, and hidden states as
  * doubles.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

@@ -1,4 +1,5 @@
 /* `attention shares` draws how much each term contributes to each head, as heat maps or as bars.
+ *
  * SPDX-License-Identifier: MIT */
 #include "analysis/attention_terms.h"
 #include "program/attention/figure_kind.h"

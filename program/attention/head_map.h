@@ -1,6 +1,8 @@
 /* Draws a few numbers for each head, as heat maps with layers down and heads across.
+ *
  * Everything is measured on the tokens of the view: pieces merged into words, hidden tokens left out. Distances
  * between tokens are those in the text, including hidden tokens; distances between words are in words.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

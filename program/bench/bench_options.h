@@ -1,6 +1,8 @@
 /* Declares the code that the commands of `deberta bench` share: lists among their options, and the end of their
  * output.
+ *
  * The parsers serve PARSED_AT rows; their lists live as long as the options.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* Declares the processes that run a command together. The program deberta-mpi finds them by MPI (cluster_mpi.c); the
  * plain program is a single process (cluster_alone.c).
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

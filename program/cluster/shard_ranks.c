@@ -1,5 +1,6 @@
 /* Runs a command by shards: rank r of P computes the shards r, r + P, r + 2 P ..., each as if it had been asked for
  * alone. Then rank 0 joins all of them into --out, which has the bytes that one process would have written.
+ *
  * SPDX-License-Identifier: MIT */
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* `deberta completion` writes a script for the shell from the same tables that the parser uses.
+ *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 

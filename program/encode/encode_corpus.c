@@ -1,5 +1,7 @@
 /* Encodes corpora: checks the options, cuts texts into windows, pools, and writes rows in the order of the input.
+ *
  * program/tasks/task_run.c reads, makes batches, resumes and ends.
+ *
  * SPDX-License-Identifier: MIT */
 
 #include <math.h>

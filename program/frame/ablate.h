@@ -1,7 +1,10 @@
 /* Parses --ablate, interventions on the terms of the scores, for every command that runs a model:
+ *
  *     --ablate c2p@3:5,p2c@all,c2c=mean@0
+ *
  * An item is term[=zero|=mean]@layer[:head]; layer and head are numbers from 0 or `all`, and a missing head means
  * all.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

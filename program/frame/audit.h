@@ -1,5 +1,6 @@
 /* Declares what audits share: an unpredictable seed, a folder for recomputed results, and a command line built of
  * recorded words.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

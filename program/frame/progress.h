@@ -1,5 +1,6 @@
 /* Shows a progress bar on stderr once the work has taken a second, on a terminal only; elsewhere long work prints
  * lines.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

@@ -1,4 +1,5 @@
 /* Keeps the table of files that the signal handler removes; handlers use only system calls and flags.
+ *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/unfinished.h"
 

@@ -1,4 +1,5 @@
 /* Appends rows to a stream whose header is written last, with a journal from which an interrupted run resumes.
+ *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_output.h"
 

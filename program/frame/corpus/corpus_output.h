@@ -1,10 +1,13 @@
 /* Writes the rows of a corpus as they come: .npy, .safetensors or .jsonl, by the suffix of the name.
+ *
  * The number of rows is known only at the end, so every format is a stream after a header of fixed size that is
  * written last. Until then the file has a temporary name and is removed when the work fails (core/io/atomic_file.h).
+ *
  * Resumable output is written to OUT.part, next to OUT or next to the file that a symbolic link OUT points to. Its
  * journal OUT.part.journal holds a line of settings, then one line for each flush with the length of valid data. Both
  * stay when the work is interrupted, and are removed when it is finished. The journal of a shard is removed when its
  * manifest is complete (corpus_shard.h).
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

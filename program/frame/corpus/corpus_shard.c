@@ -1,4 +1,5 @@
 /* Opens a shard, resumes it or finds it finished, and writes its manifest when its rows are complete.
+ *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_shard.h"
 

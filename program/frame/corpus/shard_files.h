@@ -1,8 +1,10 @@
 /* Reads and writes the files of a shard: its rows, the list of its items, and the manifest, which is written last as
  * proof that the others are complete.
+ *
  * The files are OUT.shards/3-of-8.npy (or the suffix of OUT), 3-of-8.items and 3-of-8.json. Each line of the items
  * describes a row: the number of its text in the whole input, its tokens, the characters of its window. A text that
  * was skipped has its number alone.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

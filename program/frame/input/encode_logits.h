@@ -1,6 +1,8 @@
 /* Computes head logits of a whole batch, a block of positions at a time.
+ *
  * deberta_task_logits reads and packs the whole word table in every call, so asking for one position at a time costs
  * one read of the table for each token; asking for all at once would hold tokens x V floats. A block bounds both.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

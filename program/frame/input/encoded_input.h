@@ -1,5 +1,6 @@
 /* Presents an encoded input as tensors, with their names, shapes, and values row by row. `encode` writes them;
  * `verify --expected` compares them with those of a file.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

@@ -1,10 +1,13 @@
 /* Reads the user's input, in any of its forms, as one ragged batch that remembers its original layout.
+ *
  * The sources, of which one is given: --text S (may be repeated; --pair S adds a second segment), --file FILE of
  * lines ("-": standard input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors,
  * .json or standard input with input_ids [B,N] and optionally attention_mask, token_type_ids, position_ids).
+ *
  * Padding exists only here. Leading and trailing padding of a row is cut before encoding; a hole inside keeps its
  * columns and carries a mask. Absolute positions count columns, so a left-padded row starts at its first real column.
  * A row without any real token has no sequence.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

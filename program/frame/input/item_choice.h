@@ -1,6 +1,8 @@
 /* Chooses the items of the input that a run takes: all, those of one shard, or a random share of them.
+ *
  * The hash of an item's id decides its shard, so appended items do not move others. The id is the value of "id" in a
  * JSON object; without one, the last part of the file's name and the number of the line.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

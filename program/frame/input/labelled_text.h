@@ -2,6 +2,7 @@
  * objects with the keys "label", "text", "pair" or "choices". A first line whose label is "label", in any case, is a
  * header: its names must agree with the columns, and it is skipped, as empty lines are. A first line with "label" in
  * another column is an error.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

@@ -1,6 +1,8 @@
 /* Runs token sequences through the encoder in ragged batches. Sequences are sorted by length inside a window, so that
  * those of a batch are alike; a batch has at most --batch-tokens tokens unless a single sequence is longer.
+ *
  * The results do not depend on batches: a sequence gives the same bits alone or in a batch.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
