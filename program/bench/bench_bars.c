@@ -11,7 +11,11 @@ enum { WHO = BENCH_ENGINE | BENCH_ISA | BENCH_PRECISION };
 #define OWN_SHADE   0.35
 #define OTHER_SHADE 0.75
 
-static bool is_own(const bench_result *r) { return strncmp(r->engine, "deberta", strlen("deberta")) == 0; }
+/* "accelerate" is the package inside transformers. */
+static bool is_own(const bench_result *r)
+{
+    return strncmp(r->engine, "deberta", strlen("deberta")) == 0 || strcmp(r->engine, "accelerate") == 0;
+}
 
 static int by_time(const void *left, const void *right)
 {

@@ -33,7 +33,7 @@ import time
 from pathlib import Path
 
 from rivals.engines import ENGINES, OURS, OWN, fits
-from rivals.results import median_deviation, name_list, number_list
+from rivals.results import median_deviation, name_list, number_list, plot
 from rivals.shapes import DOCUMENTS, SHAPES, errors_of, read_lengths
 from rivals.records import BENCHMARKS, record
 from rivals.tables_of_times import CSV_MODES, print_csv, print_tables
@@ -459,13 +459,9 @@ CHARTS = {"bars-column": 85, "bars": 174}
 
 
 def draw(arguments):
-    """The charts of latencies by the program itself; a program that was built without figures says so."""
     for name, width in CHARTS.items():
-        chart = arguments.out / f"{name}.svg"
-        command = [arguments.program, "bench", "plot", arguments.out / "latency" / "all.json", "--figure", "bars", "--width-mm", width,
-                   "-o", chart, "-o", chart.with_suffix(".png")]  # fmt: skip
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-        print(f"the chart: {chart}" if done.returncode == 0 else f"no chart: {done.stderr.strip()}")
+        targets = [arguments.out / f"{name}.{suffix}" for suffix in ("svg", "png")]
+        print(plot(arguments.program, arguments.out / "latency" / "all.json", "bars", targets, "--width-mm", width))
 
 
 def measure(arguments):
