@@ -5,37 +5,24 @@
 
 #include "core/encode/attention.h"
 
-/* Some of the asked positions: of sequences that follow each other and have their keys in memory together. */
+/* A range of the requested positions, from sequences that follow each other and whose keys are in memory together. */
 typedef struct emd_loop {
     deberta_session *session;
     const size_t *positions; /* [count] */
     size_t count, row, end;
-    size_t sequence; /* of the first */
+    size_t sequence; /* sequence of the first position */
 } emd_loop;
 
-/* The first of positions[row ... end), which are sorted by sequence, that is not before the sequence that begins there.
- */
-static size_t first_not_before(const size_t *positions, size_t row, size_t end, size_t start)
-{
-    while (row < end) {
-        const size_t middle = row + (end - row) / 2;
-        if (positions[middle] < start)
-            row = middle + 1;
-        else
-            end = middle;
-    }
-    return row;
-}
-
-/* One head of one sequence: all its positions in turn. */
+/* Runs one head of one sequence over all its positions. */
 static void emd_head_task(void *context, size_t task, size_t worker)
 {
     const emd_loop *loop = context;
     deberta_session *s = loop->session;
     const size_t heads = s->model->config.heads, head_index = task % heads, sequence = loop->sequence + task / heads;
     const size_t padded = s->model->padded_head, *positions = loop->positions;
-    size_t row = first_not_before(positions, loop->row, loop->end, s->starts[sequence]);
-    const size_t end = first_not_before(positions, row, loop->end, s->starts[sequence + 1]);
+    size_t row =
+        loop->row + session_positions_before(positions + loop->row, loop->end - loop->row, s->starts[sequence]);
+    const size_t end = row + session_positions_before(positions + row, loop->end - row, s->starts[sequence + 1]);
     if (row == end) return;
     attention_head head = attention_head_of(s, s->model->config.layers - 1, sequence, head_index);
     attention_head_pack(s, &head, &s->workers[worker]);
@@ -54,7 +41,7 @@ static void emd_head_task(void *context, size_t task, size_t worker)
     }
 }
 
-/* As many positions as one loop can do: a caller may ask for them in any order. */
+/* Runs the attention of all positions, one group of sequences at a time. */
 static void emd_attention(deberta_session *s, const size_t *positions, size_t count)
 {
     emd_loop loop = {.session = s, .positions = positions, .count = count};
@@ -74,7 +61,7 @@ static void emd_attention(deberta_session *s, const size_t *positions, size_t co
 /* Returns the factor of a token's row of the position table: 1, unless an attribution follows a path there. */
 static float position_factor(const deberta_session *s, size_t token)
 {
-    const position_change *change = s->internal.record ? s->internal.record->positions : NULL;
+    const position_change *change = session_position_change(s);
     return change && change->absolute ? change->absolute[session_sequence_of(s, token)] : 1;
 }
 

@@ -14,13 +14,13 @@ static const deberta_patch *patches_of(const deberta_session *s, size_t *count)
     return s->internal.interventions.changes.patches;
 }
 
-/* What is given must not depend on the order of patches, so a sequence that gives has none; its own value is allowed.
- */
+/* Refuses a patch from a sequence that is patched itself, so that results do not depend on the order of patches.
+ * Patching a sequence with its own value is allowed. */
 static deberta_status check_donors(const deberta_session *s, deberta_error *err)
 {
     size_t count;
     const deberta_patch *patches = patches_of(s, &count);
-    size_t *is_patched = s->task_starts; /* attention has not begun to use it */
+    size_t *is_patched = s->task_starts; /* Attention has not begun to use this memory. */
     memset(is_patched, 0, s->sequences * sizeof *is_patched);
     for (size_t k = 0; k < count; k++)
         if (patches[k].from != patches[k].sequence) is_patched[patches[k].sequence] = 1;
@@ -59,26 +59,13 @@ static bool is_of(const deberta_patch *patch, size_t layer)
     return patch->layer == DEBERTA_EVERY || patch->layer == layer;
 }
 
-size_t patches_row_of(const size_t *positions, size_t count, size_t token)
-{
-    size_t row = 0;
-    while (row < count) {
-        const size_t middle = row + (count - row) / 2;
-        if (positions[middle] < token)
-            row = middle + 1;
-        else
-            count = middle;
-    }
-    return row;
-}
-
 /* Returns whether the positions have the same places of both sequences. */
 static bool has_same_places(const deberta_session *s, const size_t *positions, size_t count, size_t a, size_t b)
 {
-    const size_t of_a = patches_row_of(positions, count, s->starts[a]),
-                 rows = patches_row_of(positions, count, s->starts[a + 1]) - of_a,
-                 of_b = patches_row_of(positions, count, s->starts[b]);
-    if (patches_row_of(positions, count, s->starts[b + 1]) - of_b != rows) return rows == 0;
+    const size_t of_a = session_positions_before(positions, count, s->starts[a]),
+                 rows = session_positions_before(positions, count, s->starts[a + 1]) - of_a,
+                 of_b = session_positions_before(positions, count, s->starts[b]);
+    if (session_positions_before(positions, count, s->starts[b + 1]) - of_b != rows) return rows == 0;
     for (size_t i = 0; i < rows; i++)
         if (positions[of_a + i] - s->starts[a] != positions[of_b + i] - s->starts[b]) return false;
     return true;
@@ -147,9 +134,9 @@ void patches_make_heads(const deberta_session *s, size_t layer, const size_t *po
         size_t to = s->starts[patch->sequence], from = s->starts[patch->from],
                rows = session_sequence_length(s, patch->sequence);
         if (positions) {
-            rows = patches_row_of(positions, count, s->starts[patch->sequence + 1]);
-            to = patches_row_of(positions, count, to);
-            from = patches_row_of(positions, count, from);
+            rows = session_positions_before(positions, count, s->starts[patch->sequence + 1]);
+            to = session_positions_before(positions, count, to);
+            from = session_positions_before(positions, count, from);
             rows -= to;
         }
         for (size_t i = 0; i < rows; i++)

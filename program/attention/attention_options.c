@@ -65,18 +65,11 @@ void component_list(unsigned components, char text[COMPONENT_LIST_BYTES])
 
 void components_parse(common_options *options, const char *text, void *target)
 {
-    unsigned *components = target;
-    *components = 0;
-    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        const size_t length = strcspn(at, ",");
-        deberta_component found = DEBERTA_COMPONENT_COUNT;
-        for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-            if (strlen(deberta_component_name(c)) == length && strncmp(at, deberta_component_name(c), length) == 0)
-                found = c;
-        if (found == DEBERTA_COMPONENT_COUNT)
-            option_wrong(options, target, "expected some of c2c,c2p,p2c,logits,probs, found '%.*s'", (int)length, at);
-        *components |= 1u << found;
-    }
+    const char *names[DEBERTA_COMPONENT_COUNT + 1] = {NULL};
+    int length;
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) names[c] = deberta_component_name(c);
+    const char *wrong = options_names_read(text, names, target, &length);
+    if (wrong) option_wrong(options, target, "expected some of c2c,c2p,p2c,logits,probs, found '%.*s'", length, wrong);
 }
 
 void tokens_parse(common_options *options, const char *text, void *target)

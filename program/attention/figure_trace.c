@@ -36,17 +36,10 @@ static void step(void *context, size_t done, size_t total)
 
 static void parts_parse(common_options *options, const char *text, void *target)
 {
-    static const char *const names[] = {"states", "heads", "terms"};
-    unsigned *parts = target;
-    *parts = 0;
-    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        const size_t length = strcspn(at, ",");
-        unsigned found = 0;
-        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-            if (strlen(names[k]) == length && strncmp(at, names[k], length) == 0) found = 1u << k;
-        if (!found) option_wrong(options, target, "expected some of states,heads,terms, found '%.*s'", (int)length, at);
-        *parts |= found;
-    }
+    static const char *const names[] = {"states", "heads", "terms", NULL};
+    int length;
+    const char *wrong = options_names_read(text, names, target, &length);
+    if (wrong) option_wrong(options, target, "expected some of states,heads,terms, found '%.*s'", length, wrong);
 }
 
 static void measure_places(trace_run *run)

@@ -1,12 +1,12 @@
 /* Finds words among tokens, corrupts them, and finds the tokens of an answer. SPDX-License-Identifier: MIT */
 #include "program/attention/trace_texts.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/numbers.h"
+#include "program/frame/input/asked_answer.h"
 
 typedef struct text_work {
     figure_source *source;
@@ -14,6 +14,8 @@ typedef struct text_work {
     const attention_options *asked;
     const input_batch *input;
     const deberta_tokens *list; /* NULL: of ids */
+    deberta_text given;         /* of the list */
+    asked_text words;
     size_t row, n, first_token;
     trace_texts *found;
 } text_work;
@@ -22,34 +24,9 @@ typedef struct text_work {
 
 static bool is_number(const char *text) { return *text && !text[strspn(text, "0123456789")]; }
 
-static bool joins_words(char c) { return isalnum((unsigned char)c) || (unsigned char)c >= 0x80; }
-
-/* The next occurrence of a word in a text, as a whole word. */
-static const char *find_occurrence(const char *text, const char *from, const char *word)
-{
-    const size_t bytes = strlen(word);
-    for (const char *at = strstr(from, word); at; at = strstr(at + 1, word)) {
-        const bool begins = at == text || !joins_words(at[-1]) || !joins_words(*word),
-                   ends = !joins_words(at[bytes]) || !joins_words(word[bytes - 1]);
-        if (begins && ends) return at;
-    }
-    return NULL;
-}
-
-/* Marks the tokens of a segment that a range of its bytes has a part of. */
-static void mark_tokens(const text_work *w, const char *segment, deberta_span range, bool *marked)
-{
-    for (size_t t = 0; t < w->n; t++) {
-        if (w->list->roles[t] == DEBERTA_TOKEN_FRAME || token_segment(w->input, w->row, t) != segment) continue;
-        const deberta_span span = deberta_token_place(w->list, t, segment).bytes;
-        marked[t] |= span.begin < range.end && range.begin < span.end;
-    }
-}
-
 /* A token by its number, or the tokens of a word that the text has once. */
 static void find_word(const text_work *w, const void *member, const char *word, bool *marked)
 {
-    size_t count = 0;
     if (is_number(word)) {
         errno = 0;
         const unsigned long long token = strtoull(word, NULL, 10);
@@ -60,12 +37,7 @@ static void find_word(const text_work *w, const void *member, const char *word, 
     }
     if (!w->list) option_wrong(w->options, member, "'%s' is no number: of ids, tokens are named by number", word);
     if (!*word) option_wrong(w->options, member, "expected a word of the text or the number of a token, found nothing");
-    const char *const segments[] = {w->input->texts[w->row], w->input->pairs ? w->input->pairs[w->row] : NULL};
-    for (size_t k = 0; k < 2 && segments[k]; k++)
-        for (const char *at = segments[k]; (at = find_occurrence(segments[k], at, word)); at += strlen(word), count++) {
-            const size_t begin = (size_t)(at - segments[k]);
-            mark_tokens(w, segments[k], (deberta_span){begin, begin + strlen(word)}, marked);
-        }
+    const size_t count = asked_word_mark(&w->words, word, marked);
     if (count == 1) return;
     option_wrong(w->options, member,
                  count ? "'%s' is %zu times in the text: name the token by its number "
@@ -156,12 +128,9 @@ static deberta_tokens *tokenize(const text_work *w, const char *text)
 {
     deberta_tokens *tokens = NULL;
     deberta_error error = {0};
-    const reading_options *reading = &w->asked->reading;
-    const deberta_text what = {.struct_size = sizeof what,
-                               .text = text,
-                               .pair = w->input->pairs ? w->input->pairs[w->row] : NULL,
-                               .max_tokens = input_token_limit(reading, &w->source->info),
-                               .strict = reading->strict};
+    deberta_text what = w->given;
+    what.text = text;
+    what.text_bytes = 0;
     must(w->options, deberta_tokenize(&tokens, w->input->tokenizer, &what, &error), &error);
     return tokens;
 }
@@ -209,7 +178,7 @@ static void take_corrupted(const text_work *w)
 static size_t find_position(const text_work *w)
 {
     const attention_options *asked = w->asked;
-    size_t masks = 0, place = 0;
+    size_t place = 0;
     if (asked->trace.at != SIZE_MAX) {
         if (asked->trace.at >= w->n)
             option_wrong(w->options, &asked->trace.at, "there is no token %zu: the text has %zu, counted from 0",
@@ -217,11 +186,7 @@ static size_t find_position(const text_work *w)
         return asked->trace.at;
     }
     if (!w->list) usage_wrong(w->options, "ids have no [MASK] that an answer could be at: say where with --at N");
-    for (size_t t = 0; t < w->n; t++)
-        if (w->list->ids[t] == deberta_tokenizer_special_id(w->input->tokenizer, DEBERTA_SPECIAL_MASK)) {
-            masks++;
-            place = t;
-        }
+    const size_t masks = asked_masks(&w->words, &place);
     if (masks != 1)
         usage_wrong(w->options,
                     "the text has %zu [MASK], and an answer is looked for at one: write one, or choose with "
@@ -240,17 +205,12 @@ static int64_t token_of_answer(const text_work *w, const char *word, size_t posi
             option_wrong(w->options, member, "'%s' is no id; the vocabulary has %zu", word, vocabulary);
         return (int64_t)strtoull(word, NULL, 10);
     }
-    const char *text = w->input->texts[w->row], *segment = token_segment(w->input, w->row, position);
-    if (segment != text || w->list->roles[position] == DEBERTA_TOKEN_FRAME)
-        option_wrong(w->options, member, "token %zu is not in the first segment: give the answer as an id", position);
-    const deberta_span span = deberta_token_place(w->list, position, text).bytes;
-    deberta_tokens *tokens =
-        tokenize(w, options_text(w->options, "%.*s%s%s", (int)span.begin, text, word, text + span.end));
-    bool same = tokens->count == w->n;
-    for (size_t t = 0; same && t < w->n; t++) same = t == position || tokens->ids[t] == w->list->ids[t];
-    const size_t pieces = tokens->count + 1 - minimum(w->n, tokens->count);
-    const int64_t id = same ? tokens->ids[position] : -1;
-    deberta_tokens_free(&tokens);
+    if (w->list->roles[position] == DEBERTA_TOKEN_FRAME)
+        option_wrong(w->options, member, "token %zu is of no segment: give the answer as an id", position);
+    int32_t id;
+    size_t pieces;
+    deberta_error error = {0};
+    must(w->options, asked_word_fill(w->options, &w->words, position, word, &id, &pieces, &error), &error);
     if (id < 0)
         option_wrong(w->options, member,
                      "'%s' is %zu tokens in the place of [MASK]; expected a word of one token, or its id", word,
@@ -258,26 +218,44 @@ static int64_t token_of_answer(const text_work *w, const char *word, size_t posi
     return id;
 }
 
-static int64_t label_of_answer(const text_work *w, const char *label, size_t labels)
+static int64_t label_column(size_t label) { return label == SIZE_MAX ? TRACE_NO_CONTRAST : (int64_t)label; }
+
+static void find_classes(const text_work *w, trace_answer *answer)
 {
     const void *member = &w->asked->trace.label;
-    for (size_t k = 0; k < labels; k++) {
-        const char *name = deberta_model_label(w->source->model, k);
-        if (name && strcmp(name, label) == 0) return (int64_t)k;
-    }
-    if (is_number(label) && strtoull(label, NULL, 10) < labels) return (int64_t)strtoull(label, NULL, 10);
-    option_wrong(w->options, member, "%s has no label '%s'; it has %zu, the first is '%s'", w->source->info.name, label,
-                 labels, trace_column_name(w->source, &(trace_answer){.task = DEBERTA_TASK_SEQUENCE}, 0));
+    const size_t labels = deberta_task_width(w->source->model, DEBERTA_TASK_SEQUENCE);
+    size_t label, other;
+    if (labels < 2)
+        usage_wrong(w->options, "%s has no classes to choose from; give --answer WORD for a text with [MASK]",
+                    w->source->info.name);
+    if (!w->asked->trace.label) return;
+    const char *wrong = asked_labels_find(w->options, w->source->model, labels, w->asked->trace.label, &label, &other);
+    if (wrong)
+        option_wrong(w->options, member, "%s has no label '%s'; it has %zu, the first is '%s'", w->source->info.name,
+                     wrong, labels, trace_column_name(w->source, answer, 0));
+    if (label == other)
+        option_wrong(w->options, member, "'%s' is one label twice: a difference is of two", w->asked->trace.label);
+    answer->column = label_column(label);
+    answer->contrast = label_column(other);
+}
+
+static void find_words(const text_work *w, trace_answer *answer)
+{
+    const char *asked = w->asked->trace.answer, *word, *other;
+    if (!asked) return;
+    asked_pair_split(w->options, asked, &word, &other);
+    answer->column = token_of_answer(w, word, answer->position);
+    if (other) answer->contrast = token_of_answer(w, other, answer->position);
+    if (answer->column == answer->contrast)
+        option_wrong(w->options, &w->asked->trace.answer, "'%s' is one word twice: a difference is of two", asked);
 }
 
 /* A text with one [MASK], and a model that fills it: the word is meant, whatever else the model answers. */
 static bool asks_for_word(const text_work *w)
 {
     const unsigned words = 1u << DEBERTA_TASK_MLM | 1u << DEBERTA_TASK_MLM_EMD;
-    size_t masks = 0;
-    for (size_t t = 0; w->list && t < w->n; t++)
-        masks += w->list->ids[t] == deberta_tokenizer_special_id(w->input->tokenizer, DEBERTA_SPECIAL_MASK);
-    return masks == 1 && w->source->info.tasks_present & words;
+    size_t place;
+    return w->list && asked_masks(&w->words, &place) == 1 && w->source->info.tasks_present & words;
 }
 
 static void find_answer(const text_work *w)
@@ -288,17 +266,8 @@ static void find_answer(const text_work *w)
     *answer = (trace_answer){.task = DEBERTA_TASK_SEQUENCE, .column = -1, .contrast = TRACE_NO_CONTRAST};
     const bool classifies =
         asked->trace.label || (!asked->trace.answer && tasks & 1u << DEBERTA_TASK_SEQUENCE && !asks_for_word(w));
-    const char *at = classifies ? asked->trace.label : asked->trace.answer, *first = next_part(w, &at),
-               *second = next_part(w, &at);
-    const void *member = classifies ? (const void *)&asked->trace.label : &asked->trace.answer;
-    if (at) option_wrong(w->options, member, "expected one answer, or an answer and a contrast, found more");
     if (classifies) {
-        const size_t labels = deberta_task_width(w->source->model, DEBERTA_TASK_SEQUENCE);
-        if (labels < 2)
-            usage_wrong(w->options, "%s has no classes to choose from; give --answer WORD for a text with [MASK]",
-                        w->source->info.name);
-        if (first) answer->column = label_of_answer(w, first, labels);
-        if (second) answer->contrast = label_of_answer(w, second, labels);
+        find_classes(w, answer);
         return;
     }
     const bool emd = tasks & 1u << DEBERTA_TASK_MLM_EMD;
@@ -309,8 +278,7 @@ static void find_answer(const text_work *w)
         usage_wrong(w->options, "%s has no head that fills [MASK] (%s), and no classes", w->source->info.name,
                     deberta_task_name(answer->task));
     answer->position = find_position(w);
-    if (first) answer->column = token_of_answer(w, first, answer->position);
-    if (second) answer->contrast = token_of_answer(w, second, answer->position);
+    find_words(w, answer);
 }
 
 const char *trace_column_name(const figure_source *source, const trace_answer *answer, int64_t column)
@@ -356,7 +324,11 @@ trace_texts trace_texts_make(figure_source *source)
                     given);
     if (source_text_mask(source) || source->input.position_ids)
         usage_wrong(source->options, "a trace takes texts or ids, not tensors with masks or positions");
-    if (source->input.token_lists) w.list = source->input.token_lists[w.row];
+    if (source->input.token_lists) {
+        w.list = source->input.token_lists[w.row];
+        w.given = input_text(&asked->reading, w.input, w.row, input_token_limit(&asked->reading, &source->info));
+        w.words = (asked_text){&w.given, w.list, w.input->tokenizer};
+    }
     found.clean = found.corrupted = source->input.ids + w.first_token;
     if (source->input.token_types)
         found.clean_types = found.corrupted_types = source->input.token_types + w.first_token;

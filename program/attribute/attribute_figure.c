@@ -10,13 +10,6 @@
 #include "viz/chart_columns.h"
 #include "viz/shaded_text.h"
 
-static bool has_types(const deberta_attribution *a)
-{
-    for (size_t t = 0; t < a->tokens; t++)
-        if (a->token_types[t] != 0) return true;
-    return false;
-}
-
 static double largest_attribution(const double *values, size_t count)
 {
     double largest = 0;
@@ -24,19 +17,14 @@ static double largest_attribution(const double *values, size_t count)
     return largest;
 }
 
-static bool has_positions(const deberta_attribution *a)
-{
-    return largest_attribution(a->positions, a->tokens) > 0 || has_types(a);
-}
+static bool has_types(const deberta_attribution *a) { return largest_attribution(a->token_types, a->tokens) > 0; }
 
 /* Bars of less than a hundredth of the largest attribution would be a line. */
 static bool shows_positions(const deberta_attribution *a)
 {
-    double largest = largest_attribution(a->words, a->tokens);
-    for (size_t k = 0; k < a->distance_count; k++)
-        largest = fmax(largest, fmax(fabs(a->distances[k].c2p), fabs(a->distances[k].p2c)));
-    return has_positions(a) && fmax(largest_attribution(a->positions, a->tokens),
-                                    largest_attribution(a->token_types, a->tokens)) >= 0.01 * largest;
+    return attribute_has_positions(a) &&
+           fmax(largest_attribution(a->positions, a->tokens), largest_attribution(a->token_types, a->tokens)) >=
+               0.01 * attribute_largest(a);
 }
 
 static void fill_tokens(scope *memory, const attributed_text *text, shaded_text *to)
@@ -126,7 +114,7 @@ deberta_status attribute_draw(const void *what, const figure_style *style, const
     const bool is_ig = strcmp(text->method, "ig") == 0;
     const char *contrast =
         text->contrast ? chart_text(&columns, " minus that of \u201c%s\u201d", attribute_word(text->contrast)) : "";
-    const char *at = text->asked ? chart_text(&columns, " at \u201c%s\u201d", text->asked) : "";
+    const char *at = text->asked ? chart_text(&columns, " at \u201c%s\u201d", attribute_word(text->asked)) : "";
     figure.unit = chart_text(&columns, "attribution to words (%s)", text->of);
     figure.style.note = chart_text(
         &columns,
@@ -134,8 +122,9 @@ deberta_status attribute_draw(const void *what, const figure_style *style, const
         "%.2g %%).%s",
         is_ig ? "Integrated gradients" : "Gradient times input", text->of, attribute_word(text->answer), contrast, at,
         a->value, text->baseline, a->baseline_value, a->sum, a->steps, a->steps == 1 ? "" : "s", 100 * a->gap,
-        has_positions(a) && !shows_positions(a) ? " Those of positions are below 1 % of the largest, and not drawn."
-                                                : "");
+        attribute_has_positions(a) && !shows_positions(a)
+            ? " Those of positions are below 1 % of the largest, and not drawn."
+            : "");
     fill_tokens(&memory, text, &figure);
     add_distances(&columns, a, scale_of_bars(a));
     add_positions(&columns, a, figure.tokens, scale_of_bars(a));

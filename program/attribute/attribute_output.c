@@ -30,8 +30,7 @@ static const char *answer_text(const common_options *options, const attributed_t
 
 static double distance_value(const deberta_attribution_distance *d) { return d->c2p + d->p2c; }
 
-/* The largest size, which fills a bar. */
-static double largest_size(const deberta_attribution *a)
+double attribute_largest(const deberta_attribution *a)
 {
     double most = 0;
     for (size_t t = 0; t < a->tokens; t++)
@@ -102,7 +101,7 @@ static double sum_of_positions(const deberta_attribution *a)
     return sum_of(a->positions, a->tokens) + sum_of(a->token_types, a->tokens);
 }
 
-static bool any_position(const deberta_attribution *a)
+bool attribute_has_positions(const deberta_attribution *a)
 {
     for (size_t t = 0; t < a->tokens; t++)
         if (a->positions[t] != 0 || a->token_types[t] != 0) return true;
@@ -112,7 +111,7 @@ static bool any_position(const deberta_attribution *a)
 void attribute_show(FILE *out, const common_options *options, const attributed_text *text)
 {
     const deberta_attribution *a = text->found;
-    const double most = largest_size(a);
+    const double most = attribute_largest(a);
     fprintf(out, "  %s: %.4f, of the baseline (%s) %.4f\n", answer_text(options, text), a->value, text->baseline,
             a->baseline_value);
     fprintf(out, "  attributions add up to %.4f of %.4f: gap %.2g %%, %zu point%s\n", a->sum,
@@ -121,7 +120,8 @@ void attribute_show(FILE *out, const common_options *options, const attributed_t
             sum_of_positions(a));
     if (text->changed & DEBERTA_ATTRIBUTE_WORDS) show_tokens(out, text, "words", a->words, NULL, most);
     if (a->distance_count) show_distances(out, options, text, most);
-    if (any_position(a)) show_tokens(out, text, "positions and token types", a->positions, a->token_types, most);
+    if (attribute_has_positions(a))
+        show_tokens(out, text, "positions and token types", a->positions, a->token_types, most);
 }
 
 /* ----------------------------------------------------------------------------------------------------------------- JSON */

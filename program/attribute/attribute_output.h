@@ -22,6 +22,9 @@ typedef struct attributed_text {
 
 /* Returns a token's name without the mark of a word's beginning. */
 const char *attribute_word(const char *token);
+bool attribute_has_positions(const deberta_attribution *attribution);
+/* Returns the size of the largest attribution. */
+double attribute_largest(const deberta_attribution *attribution);
 void attribute_show(FILE *out, const common_options *options, const attributed_text *text);
 json_t *attribute_describe(const attributed_text *text);
 

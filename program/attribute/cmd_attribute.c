@@ -12,6 +12,7 @@
 #include "program/attribute/attribute_output.h"
 #include "program/commands.h"
 #include "program/frame/figure_style.h"
+#include "program/frame/input/asked_answer.h"
 #include "program/frame/open_model.h"
 
 static const char *const head_names[] = {"sequence", "token", "mlm", "rtd", NULL};
@@ -25,7 +26,8 @@ typedef struct attribute_options {
     reading_options reading;
     const char *class, *answer, *token;
     int head, of, method, baseline, mlm_decoder;
-    const char *parts, *numbers;
+    unsigned parts; /* DEBERTA_ATTRIBUTE_WORDS ... */
+    const char *numbers;
     size_t steps;
     figure_style style;
 } attribute_options;
@@ -36,7 +38,6 @@ typedef struct attribute_job {
     output_paths paths;
     asked_head head;
     deberta_task task;
-    unsigned parts;
     int32_t mask_id, baseline_id;
     bool mask_noted;
     attributed_text *kept;    /* what is drawn; NULL: nothing */
@@ -48,24 +49,15 @@ typedef struct attribute_job {
 
 /* ------------------------------------------------------------------------------------------------------------- choices */
 
-static unsigned read_parts(const attribute_options *o)
+static const char *const part_names[] = {"words", "distances", "positions", NULL};
+
+static void parse_attributed_parts(common_options *options, const char *text, void *target)
 {
-    static const char *const names[] = {"words", "distances", "positions"};
-    unsigned parts = 0;
-    if (!o->parts) return DEBERTA_ATTRIBUTE_ALL;
-    for (const char *at = o->parts; *at;) {
-        const size_t length = strcspn(at, ",");
-        size_t which = 0;
-        while (which < 3 && (strlen(names[which]) != length || strncmp(names[which], at, length) != 0)) which++;
-        if (which == 3)
-            option_wrong(&o->reading.common, &o->parts,
-                         "'%s': expected words, distances, positions, or several of them with commas between",
-                         o->parts);
-        parts |= 1u << which;
-        at += length + (at[length] == ',');
-    }
-    if (!parts) option_wrong(&o->reading.common, &o->parts, "is empty; expected words, distances or positions");
-    return parts;
+    int length;
+    const char *wrong = options_names_read(text, part_names, target, &length);
+    if (wrong)
+        option_wrong(options, target, "expected words, distances, positions, or several with commas, found '%.*s'",
+                     length, wrong);
 }
 
 static bool has_head(const task_run *run, deberta_task task) { return run->batches.info.tasks_present & 1u << task; }
@@ -135,34 +127,18 @@ static void attribute_begin(task_run *run)
 
 /* ------------------------------------------------------------------------------------------------- what is asked of a text */
 
-/* The one token that a word is; false: the record has a problem now. */
-static bool find_word(attribute_job *job, text_record *record, const char *word, size_t *id, deberta_error *err)
+/* The one token that a word is at the [MASK]; false: the record has a problem now. */
+static bool find_word(attribute_job *job, text_record *record, const asked_text *in, size_t at, const char *word,
+                      size_t *answer, deberta_error *err)
 {
-    const deberta_text text = {.struct_size = sizeof text, .text = word, .text_bytes = strlen(word)};
-    deberta_tokens *tokens = NULL;
-    size_t count = 0;
-    must(job->run->options, deberta_tokenize(&tokens, job->run->batches.tokenizer, &text, err), err);
-    for (size_t t = 0; t < tokens->count; t++)
-        if (tokens->roles[t] != DEBERTA_TOKEN_FRAME) {
-            *id = (size_t)tokens->ids[t];
-            count++;
-        }
-    deberta_tokens_free(&tokens);
-    if (count != 1)
-        text_record_spoil(record, "\"%s\" is %zu tokens of this model, expected one: it must fill one %s", word, count,
-                          deberta_tokenizer_token(job->run->batches.tokenizer, job->mask_id, NULL));
-    return count == 1;
-}
-
-/* A label's number, by its name or number; SIZE_MAX: there is none. */
-static size_t find_label(const attribute_job *job, const char *name)
-{
-    const size_t labels = deberta_task_width(job->run->batches.model, job->task);
-    char *end;
-    for (size_t k = 0; k < labels; k++)
-        if (strcmp(task_run_label(job->run, k), name) == 0) return k;
-    const unsigned long long number = strtoull(name, &end, 10);
-    return *name >= '0' && *name <= '9' && *end == 0 && number < labels ? (size_t)number : SIZE_MAX;
+    int32_t id;
+    size_t pieces;
+    must(job->run->options, asked_word_fill(job->run->options, in, at, word, &id, &pieces, err), err);
+    if (id < 0)
+        text_record_spoil(record, "\"%s\" is %zu tokens of this model, expected one: it must fill one %s", word, pieces,
+                          deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL));
+    *answer = (size_t)id;
+    return id >= 0;
 }
 
 static void label_wrong(const attribute_job *job, const char *name)
@@ -174,76 +150,77 @@ static void label_wrong(const attribute_job *job, const char *name)
                  name, job->run->batches.info.name, task_run_label(job->run, 0), labels - 1);
 }
 
-/* --class LABEL[,CONTRAST]: a label whose name has a comma is itself. */
 static void read_class(const attribute_job *job, deberta_attribution_options *o)
 {
-    const char *asked = job->asked->class;
-    o->answer = find_label(job, asked);
-    const char *comma = strchr(asked, ',');
-    for (; o->answer == SIZE_MAX && comma; comma = strchr(comma + 1, ',')) {
-        const char *first = options_text(job->run->options, "%.*s", (int)(comma - asked), asked);
-        o->answer = find_label(job, first);
-        o->contrast = find_label(job, comma + 1);
-        if (o->answer == SIZE_MAX) continue;
-        if (o->contrast == SIZE_MAX) label_wrong(job, comma + 1);
-        return;
-    }
-    if (o->answer == SIZE_MAX) label_wrong(job, asked);
+    const common_options *options = job->run->options;
+    const size_t labels = deberta_task_width(job->run->batches.model, job->task);
+    size_t other;
+    const char *wrong =
+        asked_labels_find(options, job->run->batches.model, labels, job->asked->class, &o->answer, &other);
+    if (wrong) label_wrong(job, wrong);
+    if (other == o->answer)
+        option_wrong(options, &job->asked->class, "'%s' is one label twice: a difference is of two", job->asked->class);
+    if (other != SIZE_MAX) o->contrast = other;
 }
 
-/* --answer WORD[,CONTRAST]: a comma at the beginning is the word. */
-static bool read_answer(attribute_job *job, text_record *record, deberta_attribution_options *o, deberta_error *err)
+static bool read_answer(attribute_job *job, text_record *record, const asked_text *in, deberta_attribution_options *o,
+                        deberta_error *err)
 {
-    const char *asked = job->asked->answer, *comma = *asked ? strchr(asked + 1, ',') : NULL;
-    const char *word = comma ? options_text(job->run->options, "%.*s", (int)(comma - asked), asked) : asked;
-    if (comma && !find_word(job, record, comma + 1, &o->contrast, err)) return false;
-    return find_word(job, record, word, &o->answer, err);
+    const common_options *options = job->run->options;
+    const char *word, *other;
+    asked_pair_split(options, job->asked->answer, &word, &other);
+    if (other && !find_word(job, record, in, o->token, other, &o->contrast, err)) return false;
+    if (!find_word(job, record, in, o->token, word, &o->answer, err)) return false;
+    if (o->answer == o->contrast)
+        option_wrong(options, &job->asked->answer, "'%s' is one word twice: a difference is of two",
+                     job->asked->answer);
+    return true;
 }
 
 /* Says that the class is explained where a text has the one [MASK] that another head of the model answers. */
-static void note_mask(attribute_job *job, const deberta_tokens *tokens)
+static void note_mask(attribute_job *job, const asked_text *in)
 {
     const attribute_options *o = job->asked;
     const bool chosen = o->class || option_given(&o->reading.common, &o->head);
-    size_t count = 0;
-    for (size_t t = 0; t < tokens->count; t++) count += tokens->ids[t] == job->mask_id;
-    if (chosen || job->mask_noted || count != 1) return;
+    size_t place;
+    if (chosen || job->mask_noted || asked_masks(in, &place) != 1) return;
     if (!has_head(job->run, DEBERTA_TASK_MLM) && !has_head(job->run, DEBERTA_TASK_MLM_EMD)) return;
     job->mask_noted = true;
     say_note(job->run->options, "note: this is about the label of the text; --head mlm asks for the word at %s",
-             deberta_tokenizer_token(job->run->batches.tokenizer, job->mask_id, NULL));
+             deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL));
 }
 
-/* The token of --token: a number, or a word of the text whose first piece it is; for masks the one mask. */
-static bool find_token(attribute_job *job, task_text *text, size_t *found)
+/* The token of --token: a number, or the first token of a word that the text has once. */
+static bool find_named(attribute_job *job, text_record *record, const asked_text *in, size_t *found)
 {
-    const deberta_tokens *tokens = text->tokens;
     const char *asked = job->asked->token;
-    size_t count = 0;
-    char *end = NULL;
+    char *end;
+    *found = strtoull(asked, &end, 10);
+    if (*asked >= '0' && *asked <= '9' && *end == 0 && *found < in->tokens->count) return true;
+    bool *marked = options_take(job->run->options, in->tokens->count, sizeof *marked);
+    const size_t count = asked_word_mark(in, asked, marked);
+    for (*found = 0; count == 1 && *found < in->tokens->count; ++*found)
+        if (marked[*found]) return true;
+    if (count > 1)
+        text_record_spoil(record, "has the word '%s' %zu times: name the token by its number", asked, count);
+    else
+        text_record_spoil(record, "has no token '%s', nor a token of that number", asked);
+    return false;
+}
+
+/* The token whose answer it is. */
+static bool find_token(attribute_job *job, text_record *record, const asked_text *in, size_t *found)
+{
     if (job->head == HEAD_SEQUENCE) {
-        note_mask(job, tokens);
+        note_mask(job, in);
         return true;
     }
-    for (size_t t = 0; job->head == HEAD_MLM && t < tokens->count; t++)
-        if (tokens->ids[t] == job->mask_id) *found = t, count++;
-    if (job->head == HEAD_MLM) {
-        if (count != 1)
-            text_record_spoil(&text->record, "the text has %zu %s, expected one", count,
-                              deberta_tokenizer_token(job->run->batches.tokenizer, job->mask_id, NULL));
-        return count == 1;
-    }
-    *found = strtoull(asked, &end, 10);
-    if (*asked >= '0' && *asked <= '9' && *end == 0 && *found < tokens->count) return true;
-    for (size_t t = 0; t < tokens->count; t++) {
-        const deberta_place place = deberta_token_place(tokens, t, text->record.text);
-        const size_t bytes = place.bytes.end - place.bytes.begin;
-        if (tokens->token_types[t] || tokens->roles[t] == DEBERTA_TOKEN_FRAME || bytes == 0) continue;
-        if (strncmp(text->record.text + place.bytes.begin, asked, bytes) != 0 || bytes > strlen(asked)) continue;
-        if (count++ == 0) *found = t;
-    }
-    if (count == 0) text_record_spoil(&text->record, "has no token '%s', nor a token of that number", asked);
-    return count > 0;
+    if (job->head != HEAD_MLM) return find_named(job, record, in, found);
+    const size_t count = asked_masks(in, found);
+    if (count != 1)
+        text_record_spoil(record, "the text has %zu %s, expected one", count,
+                          deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL));
+    return count == 1;
 }
 
 static deberta_status keep_logits(void *context, const text_piece *pieces, size_t count, const size_t *starts,
@@ -306,6 +283,14 @@ static void name_tokens(const attribute_job *job, const task_text *text, attribu
     to->places = places;
 }
 
+static const char *list_parts(const common_options *options, unsigned parts)
+{
+    const char *list = "";
+    for (size_t k = 0; part_names[k]; k++)
+        if (parts >> k & 1) list = options_text(options, "%s%s%s", list, *list ? "," : "", part_names[k]);
+    return list;
+}
+
 static attributed_text attributed_text_of(const attribute_job *job, const task_text *text,
                                           const deberta_attribution_options *o, const deberta_attribution *found)
 {
@@ -320,8 +305,8 @@ static attributed_text attributed_text_of(const attribute_job *job, const task_t
         .of = of_names[asked->of],
         .method = method_names[asked->method],
         .baseline = baseline_names[asked->baseline],
-        .parts = asked->parts ? asked->parts : "words,distances,positions",
-        .changed = job->parts,
+        .parts = list_parts(job->run->options, asked->parts),
+        .changed = asked->parts,
     };
     name_tokens(job, text, &shown);
     if (job->task != DEBERTA_TASK_SEQUENCE) {
@@ -346,6 +331,8 @@ static deberta_status ask_text(attribute_job *job, task_text *text, deberta_attr
 {
     const deberta_tokens *tokens = text->tokens;
     const attribute_options *asked = job->asked;
+    const deberta_text given = text_batches_text(&job->run->batches, &text->record);
+    const asked_text in = {&given, tokens, job->run->batches.tokenizer};
     *o = (deberta_attribution_options)DEBERTA_ATTRIBUTION_DEFAULTS;
     o->tokens = tokens->count;
     o->ids = tokens->ids;
@@ -354,19 +341,19 @@ static deberta_status ask_text(attribute_job *job, task_text *text, deberta_attr
     o->task = job->task;
     o->log_probability = asked->of;
     o->method = (deberta_attribution_method)asked->method;
-    o->parts = job->parts;
+    o->parts = asked->parts;
     o->steps = asked->steps;
     o->isa = job->run->options->isa;
     o->threads = job->run->options->threads;
     if (job->task == DEBERTA_TASK_MLM_EMD) /* it adds absolute positions */
         DEBERTA_TRY(text_batches_check_length(&job->run->batches, &text->record, tokens->count,
                                               job->run->batches.info.max_positions, err));
-    if (text->record.problem || !find_token(job, text, &o->token)) return DEBERTA_OK;
+    if (text->record.problem || !find_token(job, &text->record, &in, &o->token)) return DEBERTA_OK;
     if (asked->class)
         read_class(job, o);
     else if (!asked->answer)
         return find_first(job, text, o, err);
-    else if (!read_answer(job, &text->record, o, err))
+    else if (!read_answer(job, &text->record, &in, o, err))
         return DEBERTA_OK;
     if (o->log_probability && o->contrast != DEBERTA_NO_CONTRAST)
         option_wrong(job->run->options, &asked->of,
@@ -443,7 +430,7 @@ static int attribute_run(const common_options *options)
                                          .look = attribute_look,
                                          .answers_alone = true};
     const attribute_options *o = (const attribute_options *)options;
-    attribute_job job = {.asked = o, .parts = read_parts(o)};
+    attribute_job job = {.asked = o};
     check_float32(options, "an attribution");
     check_numbers(o);
     output_paths_read(options, &o->style, &job.paths);
@@ -479,7 +466,7 @@ static const option asked[] = {
      CHOICE_AT(attribute_options, baseline, baseline_names)},
     {"parts", 0, "LIST",
      "what the baseline lacks: words,distances,positions (default: all); others stay as in the text",
-     TEXT_AT(attribute_options, parts)},
+     PARSED_AT(attribute_options, parts, parse_attributed_parts)},
     {"steps", 0, "N", "points of the way by Gauss and Legendre; default: doubled from 32 until the gap is at most 1 %",
      SIZE_AT(attribute_options, steps, 1, 65536)},
     {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included; also: trained, receptive",
@@ -503,6 +490,7 @@ const command command_attribute = {
     .writes = WRITES_LINES,
     .groups = groups,
     .size = sizeof(attribute_options),
+    .defaults = &(const attribute_options){.parts = DEBERTA_ATTRIBUTE_ALL},
     .most_outputs = OUTPUT_PATHS_MOST,
     .example =
         "  deberta attribute models/demo --text 'Call me Ishmael.'\n"

@@ -130,6 +130,19 @@ static void check_combination(const common_options *options, const option *row)
     if (used) usage_wrong(options, "--%s needs %s", row->name, names);
 }
 
+const char *options_names_read(const char *text, const char *const *names, unsigned *bits, int *length)
+{
+    *bits = 0;
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        unsigned k = 0;
+        *length = (int)strcspn(at, ",");
+        while (names[k] && (strlen(names[k]) != (size_t)*length || strncmp(names[k], at, (size_t)*length) != 0)) k++;
+        if (!names[k]) return at;
+        *bits |= 1u << k;
+    }
+    return NULL;
+}
+
 void option_values_fill(common_options *options)
 {
     const option_scan *scan = options->scan;

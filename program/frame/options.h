@@ -201,6 +201,9 @@ void *options_grown(const common_options *options, void *items, size_t *capacity
 const char *options_text(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *options_print(const common_options *options, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
+/* Reads names with commas between them: *bits gets bit k for names[k], which ends with NULL. Returns NULL, or the first
+ * part that is none of them, of *length bytes. */
+const char *options_names_read(const char *text, const char *const *names, unsigned *bits, int *length);
 /* options_release frees what was taken since options_mark: for the memory of one text among many. */
 struct scope_piece *options_mark(const common_options *options);
 void options_release(const common_options *options, struct scope_piece *mark);

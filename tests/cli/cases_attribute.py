@@ -40,6 +40,15 @@ def test_attributions_add_up_to_the_logit(bench):
         assert abs(found["value"] - expected) < 1e-5 * max(1, abs(expected)), (found["value"], expected)
 
 
+def test_a_word_is_the_token_that_fills_the_mask(bench):
+    """Byte pairs have another token for a word behind a blank: that at [MASK] is meant, with the blank written or not, in either segment."""
+    for name, wanted in (("mlm-v1", "\u0120the"), ("mlm", "\u2581the")):
+        for word in ("the", " the"):
+            for texts in (("--text", MASKED), ("--text", "the house", "--pair", MASKED)):
+                found, = answers(bench, "attribute", model(bench, name), "--answer", word, "--steps", "2", *texts)
+                assert found["answer"]["name"] == wanted, (name, word, found["answer"])
+
+
 def test_attributions_leave_special_tokens_and_what_is_not_asked(bench):
     found, = answers(bench, "attribute", model(bench, "mlm"), "--text", MASKED, "--answer", "the")
     assert all(t["word"] == 0 for t in found["tokens"] if t["special"]) and any(t["word"] for t in found["tokens"])
@@ -118,6 +127,11 @@ def test_attribute_refuses(bench):
                               (["attribute", masked, "--text", MASKED, "--answer", "store house"], 3, "expected one"),
                               (["attribute", model(bench, "token"), "--text", TEXT], 2, "--token"),
                               (["attribute", model(bench, "token"), "--text", TEXT, "--token", "castle"], 3, "no token 'castle'"),
+                              (["attribute", model(bench, "token"), "--text", TEXT, "--token", "ashore"], 3, "no token 'ashore'"),
+                              (["attribute", model(bench, "token"), "--text", "the house beside the store", "--token", "the"], 3, "'the' 2 times"),
+                              (["attribute", masked, "--text", MASKED, "--answer", "the,the"], 2, "one word twice"),
+                              (["attribute", sequence, "--text", TEXT, "--class", "good,good"], 2, "one label twice"),
+                              (["attribute", sequence, "--text", TEXT, "--class", "good,2"], 2, "one label twice"),
                               (["attribute", model(bench, "qa"), "--text", TEXT], 3, "does not hold")):
         message = run(bench, *words, code=code)[1]
         assert said in message, (words, message)

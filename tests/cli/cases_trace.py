@@ -3,6 +3,7 @@ SPDX-License-Identifier: MIT
 """
 import json
 import math
+import os
 import random
 
 from helpers import DEMO, Picture, check_message, needs_figures
@@ -108,6 +109,25 @@ def test_figure_and_numbers(bench):
         assert "comes back" in tex.read()
 
 
+def test_labels_with_commas(bench):
+    """A label is found by its whole name, by "LABEL_<k>" where it has none, or by its number."""
+    folder = bench.path("named")
+    os.mkdir(folder)
+    for name in os.listdir(DEMO):
+        if name != "config.json":
+            os.symlink(os.path.join(DEMO, name), os.path.join(folder, name))
+    with open(os.path.join(DEMO, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    labels = {str(k): f"book {k}, volume {k + 1}" for k in range(len(config["id2label"]))}
+    for given, asked in ((labels, ["book 3, volume 4", "book 5, volume 6"]), (None, ["LABEL_3", "LABEL_5"]), (labels, ["3", "book 5, volume 6"])):
+        config["id2label"] = given
+        config = {name: value for name, value in config.items() if value is not None and name not in ("label2id", "num_labels")}
+        bench.write("named/config.json", json.dumps(config if given else {**config, "num_labels": len(labels)}))
+        found = [traced(bench, "--text", "the boys sat here", "--corrupted", "the boy sat here", "--what", "states", "--class", one, model=folder)["answer"]
+                 for one in (asked[0], ",".join(asked))]
+        assert [one["column"] for one in found] == [3, 3] and found[1]["contrast_column"] == 5, found
+
+
 def test_refusals(bench):
     def refused(sentence, *arguments, model=DEMO, status=2):
         check_message(bench.run("attention", "trace", model, *arguments, "--json"), status, [sentence])
@@ -118,6 +138,8 @@ def test_refusals(bench):
     refused("the text has 0 [MASK]", "--text", "the boys", "--mask-word", "boys", "--answer", "were")
     refused("the word 'girl' is 0 times in the text", "--text", TEXT, "--mask-word", "girl", "--answer", "were")
     refused("'the' is 2 times in the text", "--text", TEXT, "--mask-word", "the", "--answer", "were")
+    refused("one word twice", "--text", TEXT, "--mask-word", "boys", "--answer", "were,were")
+    refused("one label twice", "--text", "the boys", "--mask-word", "boys", "--class", "3,3")
     refused("expected two words", "--text", TEXT, "--swap", "boys", "--answer", "were")
     refused("--what states,heads", *BASE, "--precision", "int8")
     assert traced(bench, *BASE, "--precision", "int8", "--what", "states,heads")["shares"]["states"][0][2] == 1

@@ -220,17 +220,22 @@ size_t input_token_limit(const reading_options *options, const deberta_model_inf
     return limit;
 }
 
+deberta_text input_text(const reading_options *options, const input_batch *input, size_t r, size_t limit)
+{
+    return (deberta_text){.struct_size = sizeof(deberta_text),
+                          .text = input->texts[r],
+                          .text_bytes = input->text_bytes[r],
+                          .pair = input->pairs ? input->pairs[r] : NULL,
+                          .pair_bytes = input->pair_bytes ? input->pair_bytes[r] : 0,
+                          .max_tokens = limit,
+                          .strict = options->strict};
+}
+
 /* Tokenizes row r of the texts, with notes of what was changed; *list serves again for the next row. */
 static deberta_status tokenize_row(const reading_options *options, const input_batch *input, size_t r, size_t limit,
                                    deberta_tokens **list, deberta_error *err)
 {
-    const deberta_text text = {.struct_size = sizeof text,
-                               .text = input->texts[r],
-                               .text_bytes = input->text_bytes[r],
-                               .pair = input->pairs ? input->pairs[r] : NULL,
-                               .pair_bytes = input->pair_bytes ? input->pair_bytes[r] : 0,
-                               .max_tokens = limit,
-                               .strict = options->strict};
+    const deberta_text text = input_text(options, input, r, limit);
     deberta_error problem = {0};
     const deberta_status status = deberta_tokenize(list, input->tokenizer, &text, &problem);
     if (status != DEBERTA_OK) return status_fail(err, status, "text %zu: %.400s", r + 1, problem.message);

@@ -45,6 +45,8 @@ void note_padding(const common_options *options, const input_batch *input, const
 void input_refuse_text_options(const reading_options *options, const char *because);
 /* --max-tokens, 0 where it was not given; info as above. */
 size_t input_token_limit(const reading_options *options, const deberta_model_info *info);
+/* Row r of the texts as it is tokenized; limit: input_token_limit. */
+deberta_text input_text(const reading_options *options, const input_batch *input, size_t r, size_t limit);
 
 /* "all", "0,3", "0-5,7": sets selected[k] for k < limit. member: the text of an option. */
 void parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit);

@@ -110,16 +110,21 @@ static deberta_status check_ids(const text_batches *batches, text_record *record
     return DEBERTA_OK;
 }
 
+deberta_text text_batches_text(const text_batches *batches, const text_record *record)
+{
+    return (deberta_text){.struct_size = sizeof(deberta_text),
+                          .text = record->text,
+                          .text_bytes = record->text_bytes,
+                          .pair = record->pair,
+                          .pair_bytes = record->pair_bytes,
+                          .max_tokens = batches->cut,
+                          .strict = batches->strict};
+}
+
 deberta_status text_batches_tokenize(text_batches *batches, text_record *record, deberta_tokens **list,
                                      deberta_error *err)
 {
-    const deberta_text text = {.struct_size = sizeof text,
-                               .text = record->text,
-                               .text_bytes = record->text_bytes,
-                               .pair = record->pair,
-                               .pair_bytes = record->pair_bytes,
-                               .max_tokens = batches->cut,
-                               .strict = batches->strict};
+    const deberta_text text = text_batches_text(batches, record);
     deberta_error local = {0};
     char place[256];
     if (record->problem) return DEBERTA_OK;

@@ -39,6 +39,8 @@ typedef struct text_batches {
 void text_batches_open(text_batches *batches, const reading_options *options, unsigned features);
 void text_batches_close(text_batches *batches);
 
+/* The record's text as it is tokenized. */
+deberta_text text_batches_text(const text_batches *batches, const text_record *record);
 /* Tokenizes a record that has no problem yet. What makes it unfit for this model (too long, an id the model lacks,
  * broken UTF-8 with --strict) becomes its problem; only what ends the work is an error. */
 deberta_status text_batches_tokenize(text_batches *batches, text_record *record, deberta_tokens **list,

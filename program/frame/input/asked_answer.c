@@ -1,0 +1,123 @@
+/* Finds what is asked of a text among its tokens and among the labels of its model. SPDX-License-Identifier: MIT */
+#include "program/frame/input/asked_answer.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/numbers.h"
+#include "core/base/status.h"
+
+/* ------------------------------------------------------------------------------------------------------------- words */
+
+static bool joins_words(char c) { return isalnum((unsigned char)c) || (unsigned char)c >= 0x80; }
+
+/* The next occurrence of a word in a text, as a whole word. */
+static const char *find_occurrence(const char *text, const char *from, const char *word)
+{
+    const size_t bytes = strlen(word);
+    for (const char *at = strstr(from, word); at; at = strstr(at + 1, word)) {
+        const bool begins = at == text || !joins_words(at[-1]) || !joins_words(*word),
+                   ends = !joins_words(at[bytes]) || !joins_words(word[bytes - 1]);
+        if (begins && ends) return at;
+    }
+    return NULL;
+}
+
+/* Returns the segment that token t is of. */
+static const char *segment_of(const asked_text *in, size_t t)
+{
+    return in->tokens->token_types[t] ? in->given->pair : in->given->text;
+}
+
+/* Marks the tokens of a segment that a range of its bytes has a part of. */
+static void mark_tokens(const asked_text *in, const char *segment, deberta_span range, bool *marked)
+{
+    for (size_t t = 0; t < in->tokens->count; t++) {
+        if (in->tokens->roles[t] == DEBERTA_TOKEN_FRAME || segment_of(in, t) != segment) continue;
+        const deberta_span span = deberta_token_place(in->tokens, t, segment).bytes;
+        marked[t] |= span.begin < range.end && range.begin < span.end;
+    }
+}
+
+size_t asked_word_mark(const asked_text *in, const char *word, bool *marked)
+{
+    const char *const segments[] = {in->given->text, in->given->pair};
+    size_t count = 0;
+    for (size_t k = 0; *word && k < 2 && segments[k]; k++)
+        for (const char *at = segments[k]; (at = find_occurrence(segments[k], at, word)); at += strlen(word), count++) {
+            const size_t begin = (size_t)(at - segments[k]);
+            mark_tokens(in, segments[k], (deberta_span){begin, begin + strlen(word)}, marked);
+        }
+    return count;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- [MASK] */
+
+size_t asked_masks(const asked_text *in, size_t *place)
+{
+    const int32_t mask = deberta_tokenizer_special_id(in->tokenizer, DEBERTA_SPECIAL_MASK);
+    size_t count = 0;
+    for (size_t t = 0; t < in->tokens->count; t++)
+        if (in->tokens->ids[t] == mask) {
+            *place = t;
+            count++;
+        }
+    return count;
+}
+
+deberta_status asked_word_fill(const common_options *options, const asked_text *in, size_t at, const char *word,
+                               int32_t *id, size_t *pieces, deberta_error *err)
+{
+    const deberta_tokens *before = in->tokens;
+    const char *segment = segment_of(in, at);
+    const deberta_span span = deberta_token_place(before, at, segment).bytes;
+    if (*word == ' ' && span.begin > 0 && segment[span.begin - 1] == ' ') word++; /* the text has that blank already */
+    const char *filled = options_text(options, "%.*s%s%s", (int)span.begin, segment, word, segment + span.end);
+    const bool is_pair = segment == in->given->pair;
+    deberta_text text = *in->given;
+    deberta_tokens *after = NULL;
+    *(is_pair ? &text.pair : &text.text) = filled;
+    *(is_pair ? &text.pair_bytes : &text.text_bytes) = 0;
+    DEBERTA_TRY(deberta_tokenize(&after, in->tokenizer, &text, err));
+    bool same = after->count == before->count;
+    for (size_t t = 0; same && t < before->count; t++) same = t == at || after->ids[t] == before->ids[t];
+    *pieces = after->count + 1 - minimum(before->count, after->count);
+    *id = same ? after->ids[at] : -1;
+    deberta_tokens_free(&after);
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- labels */
+
+void asked_pair_split(const common_options *options, const char *asked, const char **word, const char **other)
+{
+    const char *comma = *asked ? strchr(asked + 1, ',') : NULL;
+    *word = comma ? options_text(options, "%.*s", (int)(comma - asked), asked) : asked;
+    *other = comma ? comma + 1 : NULL;
+}
+
+static size_t find_label(const common_options *options, const deberta_model *model, size_t labels, const char *asked)
+{
+    for (size_t k = 0; k < labels; k++) {
+        const char *name = deberta_model_label(model, k);
+        if (strcmp(name ? name : options_text(options, "LABEL_%zu", k), asked) == 0) return k;
+    }
+    const bool is_number = *asked && !asked[strspn(asked, "0123456789")];
+    const unsigned long long number = strtoull(asked, NULL, 10);
+    return is_number && number < labels ? (size_t)number : SIZE_MAX;
+}
+
+const char *asked_labels_find(const common_options *options, const deberta_model *model, size_t labels,
+                              const char *asked, size_t *label, size_t *other)
+{
+    *other = SIZE_MAX;
+    *label = find_label(options, model, labels, asked);
+    for (const char *comma = strchr(asked, ','); *label == SIZE_MAX && comma; comma = strchr(comma + 1, ',')) {
+        *label = find_label(options, model, labels, options_text(options, "%.*s", (int)(comma - asked), asked));
+        if (*label == SIZE_MAX) continue;
+        *other = find_label(options, model, labels, comma + 1);
+        return *other == SIZE_MAX ? comma + 1 : NULL;
+    }
+    return *label == SIZE_MAX ? asked : NULL;
+}
