@@ -17,6 +17,8 @@
 
 /* The list in ../../meson.build: files, and folders of files. */
 static const char *const example_files[] = {EXAMPLE_FILES};
+/* Those that examples name without a folder, as a reader's own. */
+#define OWN_FILES "docs/examples/"
 enum { FILE_COUNT = sizeof example_files / sizeof *example_files };
 
 typedef struct copied_files {
@@ -122,8 +124,12 @@ static int examples_run(const common_options *options)
     const char *source = find_folder(options);
     if (mkdir(part, 0777) != 0) cannot(&copied, part, "this folder cannot be made");
     unfinished_add_folder(part);
-    for (size_t k = 0; k < FILE_COUNT; k++)
-        copy_entry(&copied, joined(options, source, example_files[k]), joined(options, part, example_files[k]));
+    for (size_t k = 0; k < FILE_COUNT; k++) {
+        const char *own = strncmp(example_files[k], OWN_FILES, strlen(OWN_FILES)) == 0
+                              ? example_files[k] + strlen(OWN_FILES)
+                              : example_files[k];
+        copy_entry(&copied, joined(options, source, example_files[k]), joined(options, part, own));
+    }
     if (rename(part, folder) != 0) cannot(&copied, folder, "the folder cannot be named so");
     unfinished_release_folder();
     tell(&copied, folder);

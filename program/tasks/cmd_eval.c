@@ -321,7 +321,7 @@ const command command_eval = {
     .example =
         "  deberta eval models/demo docs/studies/data/books.tsv\n"
         "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"
-        "  deberta eval models/demo --minimal-pairs anaphor_gender_agreement.jsonl --json\n"
+        "  deberta eval models/demo --minimal-pairs minimal-pairs.jsonl --json\n"
         "\na line: label (its name or its number), tab, text, and for pairs another tab and the second text;\n"
         "a first line that begins with \"label\" is a header; of a .jsonl file an object with \"label\", "
         "\"text\", \"pair\".\n"

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import termios
 
+from cases_documents import commands_of
 from helpers import DEMO, TINY, check, check_message, contains, equal, has_figures
 
 PAGE = {}  # the help of a command, read once
@@ -230,8 +231,7 @@ def same_words(a, b):
 
 def test_help_at_a_width(bench):
     """COLUMNS counts, then the terminal; a file has the lines that a terminal of 112 columns or more has."""
-    pages = [(), ("encode",), ("bench",), ("train", "mlm"), ("verify",), ("eval",), ("bench", "requests"), ("completion",), ("report",)]
-    for page in pages:
+    for page in [(), *(tuple(name.split()) for name in commands_of(bench))]:
         plain = bench.fine(*page, "--help").out
         for width in (60, 80, 100):
             folded = bench.fine(*page, "--help", env={"COLUMNS": str(width)}).out

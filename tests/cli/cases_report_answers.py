@@ -28,7 +28,7 @@ def parts_of(bench, folder="r"):
 
 
 def test_parts(bench):
-    """Without a word only what is quick; of two options that name a part the last decides; options of the sweeps ask for them."""
+    """Without a word only what is quick; --skip against those that ask for latency decides; options of the sweeps ask for them."""
     quick = ["--reps", "1", "--isa", "scalar", "-q"]
     for k, (options, wanted) in enumerate((([], {"receptive-field"}), (["--skip", "latency,verify"], {"receptive-field"}), (["--skip", "receptive-field"], set()),
                                            (["--with", "verify"], {"verify", "receptive-field"}), (["-n", "4", *quick], {"latency", "receptive-field"}),
