@@ -11,7 +11,7 @@ static void take_floats(const deberta_session *s, size_t layer, size_t place, at
     size_t d = model->head_size, rows = model->relative_rows;
     float *keys = s->internal.recompute_positions ? s->fold_keys : model->layers[layer].position_keys;
     float *queries = s->internal.recompute_positions ? s->fold_queries : model->layers[layer].position_queries;
-    const position_change *change = s->internal.record ? s->internal.record->positions : NULL;
+    const position_change *change = session_position_change(s);
     if (change && change->keys) keys = change->keys + head->sequence * change->keys_stride;
     if (change && change->queries) queries = change->queries + head->sequence * change->queries_stride;
     head->keys = (panel_operand){.floats = s->packed_keys + place * d * PANEL, .stride = d * PANEL};

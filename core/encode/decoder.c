@@ -61,7 +61,7 @@ static void emd_attention(deberta_session *s, const size_t *positions, size_t co
 /* Returns the factor of a token's row of the position table: 1, unless an attribution follows a path there. */
 static float position_factor(const deberta_session *s, size_t token)
 {
-    const position_change *change = s->internal.record ? s->internal.record->positions : NULL;
+    const position_change *change = session_position_change(s);
     return change && change->absolute ? change->absolute[session_sequence_of(s, token)] : 1;
 }
 

@@ -160,7 +160,8 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     const bool only_keys = (s->only_keys || (record && record->decoder_only)) && index + 1 == s->model->config.layers;
     if (record) session_record(s, &record->layers[index], s->hidden, s->tokens);
     if (s->internal.recompute_positions && (s->has_c2p || s->has_p2c)) recompute_positions(s, layer);
-    if (record && record->positions) record->positions->begin_layer(record->positions->context, index);
+    const position_change *change = session_position_change(s);
+    if (change) change->begin_layer(change->context, index);
     double time = profile_start(session_profiling(s));
     attention_project(s, layer, s->tokens, s->hidden, only_keys ? PROJECT_KEYS : PROJECT_ALL);
     profile_lap_all(session_profiling(s), PROFILE_QKV, time);

@@ -144,6 +144,12 @@ static inline size_t session_sequence_length(const deberta_session *session, siz
     return session->starts[sequence + 1] - session->starts[sequence];
 }
 
+/* Returns what an attribution has in the place of positions, or NULL. */
+static inline const position_change *session_position_change(const deberta_session *session)
+{
+    return session->internal.record ? session->internal.record->positions : NULL;
+}
+
 /* Returns how many of the positions [0, count), sorted by sequence, come before the sequence that begins at a token. */
 static inline size_t session_positions_before(const size_t *positions, size_t count, size_t start)
 {

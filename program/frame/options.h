@@ -145,6 +145,17 @@ typedef struct option_group {
 /* Division of a command's work among several ranks. */
 typedef enum command_spread { SPREADS_NOT, SPREADS_STEPS /* of a training */, SPREADS_SHARDS } command_spread;
 
+/* What a command writes to --out, with which the suffix of the name must agree (output_names.c). */
+typedef enum command_writes {
+    WRITES_TEXT,   /* text or, where it has --json, one document */
+    WRITES_LINES,  /* text or, with --json, an object a line */
+    WRITES_TABLE,  /* what --format says */
+    WRITES_JSON,   /* a document */
+    WRITES_FOLDER, /* a folder; with --one-batch as WRITES_TEXT */
+    WRITES_PAGE,   /* a folder or a page */
+    WRITES_OWN     /* what the command itself looks at: tensors, figures */
+} command_writes;
+
 struct command {
     const char *name, *summary;          /* the summary is one line, lower case, no full stop */
     const char *arguments;               /* positional ones as in the usage line, e.g. "MODEL" or "[MODEL]" */
@@ -154,7 +165,8 @@ struct command {
     const void *defaults;                /* its first state, `size` bytes; NULL: zeros */
     const option *options;               /* one untitled table instead of groups */
     size_t most_outputs;                 /* how often --out may be given; 0 means once */
-    const char *example;                 /* whole lines, the way one would type them */
+    command_writes writes;
+    const char *example; /* whole lines, the way one would type them */
     int (*run)(const common_options *options);
     /* Commands of two words: the first argument chooses one of these, whose names are "<name> <word>". NULL-terminated,
      * or NULL. If none has that word, the command itself runs. */

@@ -24,13 +24,6 @@ void text_output_discard(text_output *output);
 void text_output_must(const common_options *options, text_output *output, deberta_status status,
                       const deberta_error *error);
 
-/* Refuses an --out that ends like a picture, for commands that print there. */
-void check_text_path(const common_options *options);
-/* check_text_path of a command that writes one --out, the common one. */
-void check_text_out(const common_options *options);
-/* Every --out ends like a figure; for before anything is computed. */
-void check_figure_paths(const common_options *options);
-
 /* Prints and releases. */
 void print_json(const common_options *options, json_t *object);
 void print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */

@@ -76,7 +76,7 @@ VF void gemm_step(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_MAX
     UNROLL for (int p = 0; p < BASES(panels); p++) b_bases[p] += PANEL * sizeof(float);
 }
 
-/* Computes the tile whose first row and panel are given. rows, panels and prefetch are literals in every call, so that
+/* Computes the tile whose first row and panel are given. rows and panels are literals in every call, so that
  * all loops over them are unrolled and x lives in registers. */
 VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_t row, size_t panel, const gemm_fetch *fetch,
                   const char *next)

@@ -51,8 +51,6 @@ class Own:
     packed: bool = False  # maps what `deberta pack` wrote
 
 
-
-
 def torch_version():
     import torch
     import transformers
