@@ -11,7 +11,7 @@
 #define KIND_COMMAND(name) &figure_##name.command,
 static const command *const kinds[] = {FIGURE_EACH(KIND_COMMAND) NULL};
 
-/* `attention list`: name and summary of each kind. */
+/* Prints the name and the summary of each kind, for `attention list`. */
 static void print_kinds(const common_options *options)
 {
     text_output output;
@@ -21,7 +21,7 @@ static void print_kinds(const common_options *options)
     text_output_close(options, &output);
 }
 
-/* Without the name of a kind: components. */
+/* Draws components where no kind of figure is named. */
 static int cmd_attention_run(const common_options *options)
 {
     const char *first = options->arguments[0];

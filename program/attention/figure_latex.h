@@ -7,17 +7,18 @@
 #include "output/latex_text.h"
 #include "program/attention/figure_source.h"
 
-/* What the writer of a paper must know of the file. */
+/* Facts about the file that the author of a paper needs. */
 typedef struct figure_latex_facts {
-    latex_scripts scripts; /* in the caption; pdflatex has no letters of them */
-    bool is_too_high;      /* with its caption, for a page of LaTeX's article: it is included smaller */
+    latex_scripts scripts; /* scripts in the caption that pdflatex has no letters for */
+    bool is_too_high;      /* figure and caption exceed a page of LaTeX's article, so the figure is included
+                            * smaller */
 } figure_latex_facts;
 
-/* The path that LaTeX can include: a PDF, else a PNG; NULL for none. */
+/* Returns the path that LaTeX can include, preferring a PDF over a PNG; NULL if there is neither. */
 const char *figure_latex_includes(const text_list *paths);
 
-/* Opens and writes the file, which has its name when it is committed. style: with note and provenance. caption: may be
- * NULL; what else is known of the source follows it. page: of the figure. */
+/* Writes the file under a temporary name, which becomes final at commit. style: with note and provenance. caption:
+ * may be NULL; further facts about the source follow it. page: size of the figure's page. */
 deberta_status figure_latex_write(const figure_source *source, const figure_style *style, const char *caption,
                                   const figure_notes *page, figure_latex_facts *facts, atomic_file **file,
                                   deberta_error *err);

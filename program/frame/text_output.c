@@ -18,7 +18,7 @@
 static deberta_status open_output(text_output *output, deberta_error *err)
 {
     struct stat about;
-    /* A device or a pipe keeps its place: a rename would put a file there. */
+    /* A device or a pipe is written to directly: a rename would replace it by a file. */
     if (stat(output->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) {
         output->file = fopen(output->path, "w");
         if (output->file) return DEBERTA_OK;
@@ -61,7 +61,7 @@ static deberta_status close_device(const text_output *output, deberta_error *err
 
 void text_output_close(const common_options *options, text_output *output)
 {
-    if (!output->path) return; /* the end of the program checks stdout */
+    if (!output->path) return; /* end_program checks stdout */
     deberta_error error = {0};
     const deberta_status status =
         output->whole ? atomic_file_commit(&output->whole, &error) : close_device(output, &error);

@@ -1,4 +1,4 @@
-/* `deberta tokenize` prints ids, tokens and offsets of texts. It needs the tokenizer's files only.
+/* `deberta tokenize` prints ids, tokens and offsets of texts. It needs only the tokenizer's files.
  *
  * SPDX-License-Identifier: MIT */
 #include "output/shown_text.h"

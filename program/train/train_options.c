@@ -41,7 +41,8 @@ void train_options_check(const train_options *o)
         option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
 }
 
-/* "layers:2-4" as one pattern a layer; "embeddings" and "encoder" as all of them; anything else as it is. */
+/* Expands "layers:2-4" into one pattern for each layer, and "embeddings" and "encoder" into all of theirs; other
+ * patterns stay. */
 static void add_freeze(const train_options *o, const char *text, const char **patterns, size_t *count)
 {
     size_t first = 0, last = 0;
@@ -72,7 +73,7 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.task = task;
     t.model = o->config ? o->config : o->common.arguments[0];
     t.begin = o->config != NULL;
-    if (o->new_head) t.new_labels = 1; /* of labelled data so many as there are */
+    if (o->new_head) t.new_labels = 1; /* with labelled data, the data sets the number */
     take_freeze(o, &t);
     t.drop = (const char *const *)o->drop.items;
     t.drop_count = o->drop.count;
