@@ -1,5 +1,6 @@
-/* Runs the points of a path, a batch at a time, and sums the shares that their gradients give. SPDX-License-Identifier:
- * MIT */
+/* Runs the points of a path, a batch at a time, and sums the shares that their gradients give.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
