@@ -190,7 +190,7 @@ def check_no_global_hooks() -> None:
 
 
 def _functions(base: Any) -> Iterator[Tuple[str, Any]]:
-    """Returns all code that computes: the functions of the module that defines the base, and the methods of its classes."""
+    """Yields all code that computes: the functions of the module that defines the base, and the methods of its classes."""
     home = vars(sys.modules[type(base).__module__])
     yield from ((f"{type(base).__module__}.{name}", one) for name, one in home.items())
     kinds: Dict[type, None] = {type(base): None}

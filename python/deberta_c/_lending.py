@@ -32,7 +32,7 @@ WHOLE = (torch.int64, torch.int32)
 
 
 def _modules(holder: Any) -> List[Any]:
-    """Yields the torch modules that a pipeline, a CrossEncoder, a GLiNER model holds, each once."""
+    """Returns the torch modules that a pipeline, a CrossEncoder, a GLiNER model holds, each once."""
     return list({id(module): module for module in _held(holder, 0, True)}.values())
 
 

@@ -237,7 +237,7 @@ class Sessions:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[Optional[Session]]:
-        """Returns a session for exclusive use; None once they are closed."""
+        """Yields a session for exclusive use; None once they are closed."""
         self._check_process()
         with self._places:
             if self._is_closed:
