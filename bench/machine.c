@@ -222,7 +222,6 @@ deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err)
 }
 
 /* Bounds above which measurements were seen to change by more than a few per cent. */
-#define NOISY_CORES      0.05
 #define NOISY_CLOCK      0.03
 #define NOISY_LOAD_SHARE 0.25
 #define STEADY_SHARE     0.9

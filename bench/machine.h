@@ -8,6 +8,9 @@
 
 /* --------------------------------------------------------------------------------------------------------- activity */
 
+/* Cores that others may use before it is worth a sentence. */
+#define NOISY_CORES 0.05
+
 /* Use of the machine by others between two moments, in cores: 0.5 is half of one core. */
 typedef struct machine_activity {
     double others; /* cores used by other processes */

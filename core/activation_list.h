@@ -21,10 +21,10 @@
 #define ACTIVATION_NONE_SPELLED "linear"
 
 typedef enum activation {
-    ACTIVATION_NONE = 0, /* f(x) = x: no kernel */
+    ACTIVATION_NONE = 0, /* f(x) = x; it has no kernel */
 #define ACTIVATION(NAME, function, ...) ACTIVATION_##NAME,
     ACTIVATIONS(ACTIVATION)
 #undef ACTIVATION
         ACTIVATION_COUNT,
-    ACTIVATION_EXP = ACTIVATION_COUNT /* exp(x): kernels compute it as they do the others; no model names it */
+    ACTIVATION_EXP = ACTIVATION_COUNT /* exp(x): the kernels compute it like the others, but no model names it */
 } activation;

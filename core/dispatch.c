@@ -1,5 +1,5 @@
-/* Selects the tier that runs: names, availability, and the table of kernels, filled by overriding from the scalar tier
- * upwards.
+/* Selects the tier that runs: its name, whether it is available, and its table of kernels, which is filled from the
+ * scalar tier upwards.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/dispatch.h"
@@ -20,7 +20,7 @@ static const char *const isa_names[DEBERTA_ISA_COUNT] = {[DEBERTA_ISA_AUTO] = "a
 /* The initialisers that fill the table for a tier, in this order: the tiers below it, itself, and those of its parts
  * that the processor has. */
 static const struct {
-    deberta_isa below;            /* of a part, the tier that it is a part of */
+    deberta_isa below;            /* for a part, the tier to which it belongs */
     void (*init)(kernels *table); /* NULL: not compiled in */
 } tiers[DEBERTA_ISA_COUNT] = {
 #define X(NAME, name, BELOW, ...)                                                                                      \
@@ -107,7 +107,7 @@ static void override_by_parts(kernels *table, deberta_isa of, unsigned features)
             parts[i].init(table);
 }
 
-/* The tier and all below it. */
+/* Fills the table with the kernels of the tiers below `isa`, lowest first, and then with its own. */
 static void fill_up_to(kernels *table, deberta_isa isa, unsigned features)
 {
     if (isa != tiers[isa].below) fill_up_to(table, tiers[isa].below, features);
@@ -124,7 +124,7 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
                      missing);
     }
     const unsigned features =
-        cpu_features() & ~(unsigned)CPU_ASKED_FOR; /* once: every CPUID leaves a virtual machine */
+        cpu_features() & ~(unsigned)CPU_ASKED_FOR; /* Queried once, because every CPUID makes a virtual machine exit. */
     memset(table, 0, sizeof *table);
     fill_up_to(table, isa, features);
     if (isa != DEBERTA_ISA_SCALAR) override_by_parts(table, isa, features);

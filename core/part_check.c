@@ -8,7 +8,7 @@
 
 #include "core/base/numbers.h"
 
-/* Rows beyond a tile, two tiles of inputs, panels that no unrolled loop divides. */
+/* The problem has rows beyond a tile, two tiles of inputs, and a number of panels that no unrolled loop divides. */
 enum { ROWS = 19, DEPTH = 2 * DIGIT_TILE_INPUTS, PANELS = 3, WIDTH = PANELS * PANEL };
 enum { PLANE_BYTES = 2 * DIGIT_TILE_ROWS * DEPTH };
 
@@ -19,7 +19,7 @@ typedef struct small_problem {
     int32_t a_zero[ROWS], b_sum[2 * WIDTH];
 } small_problem;
 
-/* All bytes that the format has: a high digit with 128 added is never 0, and low digits have 7 bits. */
+/* Draws all byte values that the format has: a high digit with 128 added is never 0, and low digits have 7 bits. */
 static void part_check_draw(small_problem *p, integer_format format)
 {
     uint64_t state = 1 + format;
@@ -42,7 +42,7 @@ static void part_check_draw(small_problem *p, integer_format format)
     }
 }
 
-/* Sums of the weights' digits, as the contract of each format has them. */
+/* Computes the sums of the weights' digits as the contract of each format defines them. */
 static void sum_weights(small_problem *p, integer_format format)
 {
     const size_t digits = FORMAT_DIGITS(format), bytes = DEPTH * PANEL;

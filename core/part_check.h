@@ -14,6 +14,6 @@
 typedef _Atomic unsigned char part_verdict;
 enum { PART_UNKNOWN, PART_RIGHT, PART_WRONG };
 
-/* Whether the integer products that `init` puts into a table have the bits of the scalar kernels. It compares at most
- * once for each verdict, or twice where threads race. Without enough memory the part is not used this time. */
+/* Returns whether the integer products that `init` puts into a table have the bits of the scalar kernels. It compares
+ * at most once for each verdict, or twice where threads race. Without enough memory the part is not used this time. */
 bool part_is_right(part_verdict *verdict, void (*init)(kernels *table));

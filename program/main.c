@@ -136,7 +136,6 @@ static _Noreturn void run_command(const command *command, int argc, char **argv,
     note_threads(options);
     if (shard_ranks_wanted(options)) stop_request_watch();
     cluster_open(&end->ranks, options);
-    check_text_out(options);
     const int status = shard_ranks_wanted(options) ? shard_ranks_run(options) : command->run(options);
     options_free(&options);
     end_program(status);

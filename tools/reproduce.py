@@ -6,11 +6,13 @@
 
 --cheap stops at the first page that states something else, and prints how many of the numbers with a decimal point are tied to a source.
 Stated numbers are read from the pages, so that a page and this list cannot disagree. A claim about time is judged only on the processor
-that it was measured on; elsewhere its row says "not judged". What only --all runs says "not run". Exit status 1: a judged claim did not come out.
+that it was measured on; elsewhere its row says "not judged". What only --all runs says "not run". Exit status 1: a judged claim did not come out; 4: what the rows need is
+not installed, which is said before the first row.
 
 SPDX-License-Identifier: MIT
 """
 import argparse
+import importlib.util
 import itertools
 import json
 import os
@@ -34,6 +36,7 @@ TIME_TOLERANCE = 0.25
 EMERALD_RAPIDS = ("GenuineIntel", "6", "207")
 OTHER = None  # a row that is not judged
 NOT_RUN = "not run"
+LACKS = 4  # exit status where this machine lacks what the rows need
 
 
 class Row:
@@ -206,6 +209,17 @@ def not_run(function):
     yield Row(function.__doc__, "./reproduce.sh --all", "takes long, or needs other engines", "-", NOT_RUN)
 
 
+def lacking(commands):
+    """A sentence on what the rows of these commands need and this Python or tree does not have; empty where nothing is missing."""
+    studies = [kind for kind, command in commands if kind != "record" and "studies/" in command.split(" ")[1]]
+    modules = ["numpy"] * bool(studies) + ["matplotlib"] * ("long" in studies)  # a long study draws its figure again
+    modules = [module for module in modules if not importlib.util.find_spec(module)]
+    if modules:
+        return (f"{' and '.join(modules)} not found for {sys.executable}, expected by commands of studies: "
+                f"apt-get install {' '.join('python3-' + module for module in modules)}, or python3 -m venv v && v/bin/pip install {' '.join(modules)}, and PATH=$PWD/v/bin:$PATH ./reproduce.sh")
+    return "" if os.access(PROGRAM, os.X_OK) else f"no program at {PROGRAM}, expected what ./build.sh builds, or its path in DEBERTA_PROGRAM"
+
+
 def cheap(only, out):
     """Exit status of --cheap: 1 where a number is not what its source gives, or at the first command that prints something else."""
     sources = guard.Sources(ROOT)
@@ -250,12 +264,18 @@ def main():
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "reproduce")
     options = parser.parse_args()
     out = options.out.resolve()
+    sources = guard.Sources(ROOT).commands
+    wanted = {name: command for name, command in sources.items() if (command[0] == "cheap" and not options.page if options.cheap or options.page else options.only in name)}
+    lacks = lacking(wanted.values())
+    if lacks:
+        print(f"reproduce.py: {lacks}", file=sys.stderr)
+        return LACKS
     out.mkdir(parents=True, exist_ok=True)
     if options.cheap or options.page:
         return cheap(options.page, out)
     begin = time.monotonic()
     groups = [(f.__name__, f, (out,)) for f in QUICK] + [(page, numbers_of, (page,)) for page in guard.pages(ROOT)]
-    groups += [(name, output, (name, kind, command, out)) for name, (kind, command) in guard.Sources(ROOT).commands.items() if kind != "record"]
+    groups += [(name, output, (name, kind, command, out)) for name, (kind, command) in sources.items() if kind != "record"]
     groups += [(f.__name__, f if options.all else not_run, (out,) if options.all else (f,)) for f in LONG]
     rows = [row for name, function, arguments in groups if options.only in name for row in attempt(name, function, arguments)]
     titles = ["claim", "command", "here", "tolerance", "", "seconds"]

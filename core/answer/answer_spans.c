@@ -4,9 +4,9 @@
 #include "core/base/status.h"
 #include "include/deberta_unstable.h"
 
-/* The softmaxes of one text: index 0 is [CLS], index k is the token first + k - 1. */
+/* Softmaxes of the logits of one text: index 0 is [CLS], index k is the token first + k - 1. */
 typedef struct span_scores {
-    size_t first, count; /* tokens of the context */
+    size_t first, count; /* first token of the context, and number of its tokens */
     double *begin, *end; /* [count + 1] */
 } span_scores;
 
@@ -55,7 +55,8 @@ static deberta_place place_of(const deberta_tokens *tokens, const char *context,
     };
 }
 
-/* The best spans in descending order; of equal ones the first. Their places are tokens, both ends inside. */
+/* Collects the best spans in descending order; among equal ones the first comes first. A span is the first and the last
+ * token. */
 static size_t best_spans(const span_scores *scores, size_t longest, deberta_answer *answers, size_t top)
 {
     size_t held = 0;

@@ -1,9 +1,9 @@
 /* Groups labels of tokens to entities.
  *
- * Labels may carry a scheme: B- begins an entity, I- goes on, E- and L- end it, S- and U- are one of a single word; O
- * is no entity. Neighbours with the same label without a prefix form one entity. A word has the label of its first
- * token, because such models are trained on it; DEBERTA_ENTITIES_BY_TOKEN uses each token's label, for models trained
- * by token.
+ * Labels may carry a scheme: B- begins an entity, I- continues it, E- and L- end it, S- and U- mark an entity of one
+ * word; O is no entity. Neighbours with the same label without a prefix form one entity. A word has the label of its
+ * first token, because such models are trained on it; DEBERTA_ENTITIES_BY_TOKEN uses each token's label, for models
+ * trained by token.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -24,7 +24,7 @@ typedef struct tagging {
     double *probabilities; /* scratch [labels] */
 } tagging;
 
-/* Whether the character at, or the one before, a place between two characters is punctuation. */
+/* Returns whether the character at a place between two characters, or the one before it, is punctuation. */
 static bool touches_punctuation(const char *text, size_t bytes, size_t place)
 {
     uint32_t character = 0, before = 0;
@@ -35,7 +35,8 @@ static bool touches_punctuation(const char *text, size_t bytes, size_t place)
     return utf8_is_punctuation(character) || utf8_is_punctuation(before);
 }
 
-/* Does a new word begin here? Behind a space and on both sides of punctuation, where corpora of this kind split too. */
+/* Returns whether a new word begins here: after a space, and on both sides of punctuation, where corpora of this kind
+ * split too. */
 static bool begins_word(const tagging *job, const deberta_place *place, const deberta_entity *before)
 {
     const size_t begin = place->bytes.begin;
@@ -48,13 +49,13 @@ static void extend(deberta_entity *last, const deberta_place *place)
     last->place.characters.end = place->characters.end;
 }
 
-/* A word or a token: what has one label. At most one a token. */
+/* A unit that gets one label: a word or a token. There is at most one per token. */
 static size_t collect_units(const tagging *job, bool by_words, deberta_entity *units)
 {
     size_t count = 0, best;
     for (size_t t = 0; t < job->tokens->count; t++) {
         const deberta_place place = deberta_token_place(job->tokens, t, job->text);
-        /* the frame, lone space marks, all but one of the tokens that share a character */
+        /* The frame, lone space marks, and all but one of the tokens that share a character form no unit. */
         if (job->tokens->roles[t] == DEBERTA_TOKEN_FRAME || place.bytes.begin >= place.bytes.end) continue;
         if (by_words && !begins_word(job, &place, count ? &units[count - 1] : NULL)) {
             extend(&units[count - 1], &place);

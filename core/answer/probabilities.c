@@ -13,7 +13,7 @@ void deberta_softmax(double *probabilities, const float *logits, size_t count)
 
 double deberta_sigmoid(double logit) { return 1 / (1 + exp(-logit)); }
 
-/* A sorted list of the best so far: nearly every value of a large vocabulary stops at its last place. */
+/* Keeps a sorted list of the best values so far; nearly every value of a large vocabulary is below its last one. */
 size_t deberta_rank(size_t *ranked, size_t top, const double *values, size_t count)
 {
     size_t held = 0;

@@ -10,7 +10,7 @@ static inline long long clock_nanoseconds(void)
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* The processor time that all threads of this process have used. */
+/* Returns the processor time that all threads of this process have used. */
 static inline double clock_processor_seconds(void)
 {
     struct timespec now;

@@ -47,7 +47,7 @@ enum {
     STATES_AVX512 = STATES_AVX | 1 << 5 | 1 << 6 | 1 << 7, /* masks, and both halves of the larger registers */
     STATE_TILE_CONFIG = 1 << 17,
     STATE_TILE_DATA = 1 << 18,
-    TILE_DATA = 18, /* the number of that state */
+    TILE_DATA = 18, /* number of the tile-data state, as arch_prctl takes it */
 };
 
 typedef struct cpuid_words {
@@ -62,14 +62,14 @@ static cpuid_words cpuid_of(unsigned leaf, unsigned subleaf)
     return w;
 }
 
-/* Subleaf 1 of leaf 7: subleaf 0, `more`, says whether there is one. */
+/* Returns subleaf 1 of leaf 7, or zeros where subleaf 0 (`more`) says that the processor does not have it. */
 static cpuid_words newer_features(cpuid_words more)
 {
     const cpuid_words none = {0};
     return more.a >= 1 ? cpuid_of(LEAF_MORE_FEATURES, 1) : none;
 }
 
-/* The registers whose state the operating system saves (XCR0). */
+/* Returns the low word of XCR0: the register states that the operating system saves. */
 static unsigned saved_states(cpuid_words basic)
 {
     unsigned low = 0, high = 0;
@@ -86,7 +86,8 @@ static bool has_tiles_of_bytes(cpuid_words basic, cpuid_words more)
 bool cpu_allow_tiles(void)
 {
 #if defined(__linux__) && defined(__x86_64__)
-    enum { ARCH_REQ_XCOMP_PERM = 0x1023 }; /* <asm/prctl.h>, which is older than AMX on some systems */
+    /* The value is in <asm/prctl.h>, whose copy on some systems is older than AMX. */
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023 };
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
 #else
     return false;
@@ -111,7 +112,7 @@ unsigned cpu_features(void)
     if (!avx && (basic.c & bit_AVX)) found |= CPU_NO_AVX_STATE;
     if (!(found & CPU_HAS_AVX512F) && (more.b & bit_AVX512F)) found |= CPU_NO_AVX512_STATE;
 
-    /* Its registers are those of every x86-64 program. */
+    /* The SHA instructions use registers that every x86-64 system saves, so no state is checked. */
     if ((basic.c & bit_SSSE3) && (basic.c & bit_SSE4_1) && (more.b & bit_SHA)) found |= CPU_SHA256;
     if (found & CPU_HAS_FMA) found |= CPU_FMA;
     if ((found & CPU_AVX2_PARTS) == CPU_AVX2_PARTS) found |= CPU_AVX2;
@@ -172,11 +173,12 @@ static const char *first_lacking(unsigned wanted, unsigned features)
 #define FOREIGN_AARCH64 "a tier of aarch64"
 #define FOREIGN_WASM    "a tier of WebAssembly"
 
-/* The reasons for which a tier cannot run. */
+/* What decides whether a tier can run, and the reasons when it cannot. */
 static const struct {
     bool native, built;
     const char *foreign, *not_built;
-    unsigned whole, parts, not_saved; /* features: all of it; what it consists of; it or its base is not saved */
+    /* feature bits: the whole tier; its parts; register states not saved for it or its base */
+    unsigned whole, parts, not_saved;
 } tiers[DEBERTA_ISA_COUNT] = {
 #define X(NAME, name, BELOW, ARCH, needs, parts, not_saved, word, peak, peak_u8)                                       \
     [DEBERTA_ISA_##NAME] = {ARCH_##ARCH, HAVE_##NAME, FOREIGN_##ARCH, "this build has no " #name " tier",              \
@@ -198,7 +200,7 @@ const char *cpu_missing(deberta_isa isa, unsigned features)
 }
 
 #if ARCH_X86
-/* The brand string: three CPUID leaves of 16 characters. */
+/* Reads the brand string from three CPUID leaves of 16 characters. */
 static bool read_name(char text[64])
 {
     unsigned words[12], a, b, c, d;

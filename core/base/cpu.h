@@ -8,10 +8,11 @@
 #include "core/base/tiers.h"
 #include "include/deberta.h"
 
-/* Returns the features from CPUID and, by XGETBV, of the registers that the operating system saves. */
+/* Returns the feature bits of this processor: from CPUID, and from XGETBV for the registers that the operating system
+ * saves. */
 unsigned cpu_features(void);
-/* Asks the operating system to let this process use tiles (AMX), which only processes that ask may. False if it
- * refuses. Asking again is a system call without effect. From then on signal stacks must have room for 8 KiB more. */
+/* Requests tiles (AMX) from the operating system, which only processes that request them may use. False if it refuses.
+ * Asking again is a system call without effect. From then on signal stacks must have room for 8 KiB more. */
 bool cpu_allow_tiles(void);
 /* Returns NULL if a tier runs with these features and was compiled in, else a static text with the reason. */
 const char *cpu_missing(deberta_isa isa, unsigned features);

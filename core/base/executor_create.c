@@ -58,8 +58,9 @@ static deberta_status openmp_team_create(executor **team, size_t threads, bool p
 
 #endif
 
-/* OpenMP allows a list, one number for each level of nesting: the first is that of our loops. Blanks may stand around
- * numbers. 0: there is none from 1 to TOPOLOGY_MAX_WORKERS. */
+/* Reads OMP_NUM_THREADS, of which OpenMP allows a list, one number per level of nesting: the first is that of our
+ * loops. Numbers may have blanks around them. Returns 0 where the value is not a number from 1 to TOPOLOGY_MAX_WORKERS.
+ */
 static size_t threads_of_environment(void)
 {
     const char *text = getenv("OMP_NUM_THREADS");

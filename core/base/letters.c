@@ -17,7 +17,7 @@ typedef struct character_range {
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-/* The first row of a table that does not end before the character; NULL if all do. */
+/* Returns the first row of a table that does not end before the character; NULL if all do. */
 static const void *find_row(const void *table, size_t count, size_t stride, uint32_t character)
 {
     size_t low = 0, high = count;

@@ -17,7 +17,8 @@
 /* The arena's block comes from pages of the system, not malloc: fresh ones are already zero, so "zero-filled" costs
  * nothing for what is never touched. */
 
-/* The forbidden zone before every piece and after the last one. It is part of the measured size, so both runs agree. */
+/* Bytes of the poisoned gap before every piece and after the last one. The measured size includes it, so both runs
+ * agree. */
 enum { REDZONE_BYTES = FORBIDDEN_IS_NOTICED ? 128 : 0 };
 
 /* False on overflow; multiple is a power of two. */
@@ -128,12 +129,13 @@ float *large_floats(size_t count)
     const bool huge = bytes >= (size_t)FEW_HUGE * HUGE_BYTES;
     if (posix_memalign(&block, huge ? HUGE_BYTES : LINE_BYTES, bytes) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-    if (huge) madvise(block, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE); /* a wish */
+    /* The call is only a hint; its failure does no harm. */
+    if (huge) madvise(block, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE);
 #endif
     return memset(block, 0, bytes);
 }
 
-/* Parts of a piece of work are added up, and a sentence names them where they exceed the limit. */
+/* This section adds up the parts of a piece of work and reports them where they exceed the limit. */
 
 byte_text bytes_describe(size_t bytes)
 {

@@ -9,7 +9,7 @@
 
 #include "core/base/status.h"
 
-/* Growing arrays grow by half, with their sizes checked. */
+/* Growing arrays: their capacity grows by half, and every size is checked for overflow. */
 
 /* Returns `items` with room for at least `count` elements and updates *capacity; NULL without memory (or beyond what a
  * size_t holds): then the old array is still the caller's. Growing by half keeps appending linear. */
@@ -64,10 +64,10 @@ static inline void memory_permit(const void *start, size_t bytes) { (void)start,
 enum { ARENA_ALIGNMENT_BYTES = 64 };
 
 typedef struct arena {
-    unsigned char *block; /* NULL while measuring */
+    unsigned char *block; /* block of memory; NULL while measuring */
     size_t capacity_bytes, used_bytes;
-    bool overflow; /* a size did not fit in size_t: arena_allocate will refuse */
-    bool borrowed; /* the block belongs to the caller and is read-only */
+    bool overflow; /* whether a size did not fit in size_t; arena_allocate then refuses */
+    bool borrowed; /* whether the block belongs to the caller and is read-only */
 } arena;
 
 /* Returns the next piece, zero-filled when real; NULL while measuring. count * element_bytes may be 0. NULL from a real
@@ -96,7 +96,7 @@ void arena_release(arena *memory);
  * caller frees them with free(). At least one float; NULL: no memory. */
 float *large_floats(size_t count);
 
-/* One limit covers all the memory of a piece of work: a model, its sessions and the results that are kept. */
+/* One limit covers all memory of a piece of work: the model, its sessions and the results that are kept. */
 
 typedef struct memory_need {
     size_t model_bytes, session_bytes;
@@ -106,7 +106,7 @@ typedef struct memory_need {
 /* Fails with DEBERTA_E_MEMORY, listing all parts, where the sum is above limit_bytes (0: none). */
 deberta_status memory_need_check(const memory_need *need, size_t limit_bytes, deberta_error *err);
 
-/* "512 bytes", "3.0 MiB (3145728 bytes)" */
+/* Writes a size for messages: "512 bytes", "3.0 MiB (3145728 bytes)". */
 typedef struct byte_text {
     char text[48];
 } byte_text;

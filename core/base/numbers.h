@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Functions of sizes: minimum, maximum, division and rounding in units, powers of two. */
+/* Arithmetic on sizes: minimum, maximum, division and rounding to multiples, powers of two. */
 
 static inline size_t minimum(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t maximum(size_t a, size_t b) { return a > b ? a : b; }
@@ -24,7 +25,34 @@ static inline size_t tree_levels(size_t count)
     return levels;
 }
 
-/* FNV-1a over bytes: for tables, names and the division of items; it does not resist deliberate collisions. */
+/* Functions of float32 in whose loops compilers use vectors. */
+
+/* Returns the bits of |x|, which are ordered as the numbers are: infinity and NaN are above all others, whatever the
+ * order in which a maximum meets them. */
+static inline int32_t magnitude_bits(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & INT32_MAX;
+}
+
+static inline float magnitude_of_bits(int32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Rounds x, |x| < 2^22, to the nearest integer, ties to even, as rintf does: a sum with this constant has no digits
+ * after the point. */
+static inline float whole_number(float x)
+{
+    const float ones = 0x1.8p23f;
+    return x + ones - ones;
+}
+
+/* Returns the FNV-1a hash of bytes. It serves hash tables, names and the assignment of items; it does not resist
+ * deliberate collisions. */
 
 static const uint64_t hash_of_nothing = 0xcbf29ce484222325u;
 
@@ -35,7 +63,8 @@ static inline uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count
     return hash;
 }
 
-/* splitmix64: random numbers that are the same everywhere for a seed. They choose tokens and sentences, not keys. */
+/* splitmix64: a generator whose numbers for a seed are the same on every machine. It chooses tokens and sentences; it
+ * is not for cryptography. */
 
 /* Returns the next number; *state is the seed at first. */
 static inline uint64_t random_next(uint64_t *state)
@@ -46,13 +75,14 @@ static inline uint64_t random_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Draws from 0 ... count - 1, for counts below 2^32: the high half of a product is uniform enough. */
+/* Draws an integer from 0 ... count - 1, for counts below 2^32, as the high half of a product, which is uniform enough.
+ */
 static inline size_t random_below(uint64_t *state, size_t count)
 {
     return (size_t)(((random_next(state) >> 32) * (uint64_t)count) >> 32);
 }
 
-/* Draws from [0, 1). */
+/* Draws a number from [0, 1). */
 static inline double random_fraction(uint64_t *state) { return (double)(random_next(state) >> 11) * 0x1p-53; }
 
 /* Sorting of numbers, and quantiles. */

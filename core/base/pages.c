@@ -9,7 +9,7 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
-/* Computes the bytes of a block of that capacity: whole pages, or huge ones from the size of one on. */
+/* Computes the bytes of a block of that capacity: whole pages, or whole huge pages if it fills at least one. */
 bool pages_occupied(size_t capacity_bytes, size_t *bytes)
 {
     size_t page = capacity_bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
@@ -18,8 +18,8 @@ bool pages_occupied(size_t capacity_bytes, size_t *bytes)
     return true;
 }
 
-/* Zeroed pages; aligned to huge pages when at least one long. The system aligns to small pages only, so such a mapping
- * is made longer by one huge page and trimmed at both ends.
+/* Maps zeroed pages, aligned to huge pages if the block fills at least one. The system aligns to small pages only, so
+ * such a mapping is made longer by one huge page and trimmed at both ends.
  *
  * Not MAP_NORESERVE: with it a size that the machine can never provide is granted, and the process is killed at first
  * touch instead of getting DEBERTA_E_MEMORY here. */
@@ -36,7 +36,8 @@ unsigned char *pages_map(size_t bytes)
     if (front) munmap(start, front);
     if (slack - front) munmap(start + front + bytes, slack - front);
 #ifdef MADV_HUGEPAGE
-    madvise(start + front, bytes, MADV_HUGEPAGE); /* a wish: without huge pages everything works, only slower */
+    /* The call is only a hint: without huge pages everything works, only slower. */
+    madvise(start + front, bytes, MADV_HUGEPAGE);
 #endif
     return start + front;
 }

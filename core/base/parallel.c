@@ -25,8 +25,8 @@ void executor_finish(executor *old)
     pthread_mutex_destroy(&old->lock);
 }
 
-/* A queue, because a mutex alone would mostly go back to who has just released it: with two sessions that encode one
- * text after the other, one would hardly ever have its turn. */
+/* Callers queue, because a plain mutex mostly goes back to the thread that has just released it. Of two sessions that
+ * encode one text after the other, one would hardly ever get its turn. */
 void executor_begin(executor *by)
 {
     pthread_mutex_lock(&by->lock);

@@ -28,10 +28,10 @@ typedef struct executor_kind {
 /* The first member of every kind's own struct. */
 struct executor {
     const executor_kind *kind;
-    size_t threads; /* the most threads that run one loop, including the caller */
+    size_t threads; /* largest number of threads that run one loop, including the caller */
     pthread_mutex_t lock;
     pthread_cond_t next;
-    size_t served, queued; /* callers whose turn is over, callers that have requested one */
+    size_t served, queued; /* number of callers that are done, and of callers that have asked for the executor */
 };
 
 /* Creates the executor that this build uses (meson option `threads`). threads: 0 means executor_default_threads. pin:
@@ -60,7 +60,7 @@ static inline void parallel_for(executor *by, size_t tasks, parallel_body body, 
 void executor_begin(executor *by);
 void executor_end(executor *by);
 
-/* The executor of a caller that shares it between sessions. */
+/* Mark the phases of a caller that shares its executor between sessions. */
 struct deberta_threads {
     executor *executor;
 };

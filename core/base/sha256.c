@@ -19,7 +19,7 @@ static void store_big_endian(uint8_t *at, uint32_t x)
     for (int i = 0; i < 4; i++) at[i] = (uint8_t)(x >> (24 - 8 * i));
 }
 
-/* Letters as in the standard. */
+/* The names are those of the standard. */
 static void compress_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t w[64];
@@ -62,7 +62,7 @@ void sha256_add(sha256 *hash, const void *bytes, size_t count_bytes)
     while (count_bytes > 0) {
         size_t used = hash->count_bytes % 64, piece = 64 - used < count_bytes ? 64 - used : count_bytes;
         if (piece == 64) {
-            piece = count_bytes / 64 * 64; /* whole blocks need not be copied */
+            piece = count_bytes / 64 * 64; /* Whole blocks are hashed in place, without a copy. */
             hash->compress(hash->state, at, piece / 64);
         } else {
             memcpy(hash->block + used, at, piece);

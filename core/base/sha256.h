@@ -20,5 +20,5 @@ void sha256_begin(sha256 *hash, unsigned features);
 void sha256_add(sha256 *hash, const void *bytes, size_t count_bytes);
 /* Writes 64 lower-case hex digits and a terminator. */
 void sha256_finish(sha256 *hash, char digest[65]);
-/* Whether a text has the form that sha256_finish writes. */
+/* Returns whether a text has the form that sha256_finish writes. */
 bool sha256_is_digest(const char *text);

@@ -7,7 +7,7 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 
-/* Four words of the message schedule after the 16 in m, where word t of it is at t mod 16. */
+/* Returns four words of the message schedule after the 16 in m, where word t is at index t mod 16. */
 __attribute__((target("sha,ssse3,sse4.1"))) static inline __m128i next_words(const __m128i m[4], int group)
 {
     const __m128i last = m[(group + 3) % 4];
@@ -16,7 +16,7 @@ __attribute__((target("sha,ssse3,sse4.1"))) static inline __m128i next_words(con
     return _mm_sha256msg2_epu32(sum, last);
 }
 
-/* The instructions want the eight variables of the standard as {a,b,e,f} and {c,d,g,h}, the first word on top. */
+/* The instructions take the eight variables of the standard as {a,b,e,f} and {c,d,g,h}, the first word on top. */
 __attribute__((target("sha,ssse3,sse4.1"))) void sha256_compress_by_instructions(uint32_t state[8],
                                                                                  const uint8_t *blocks, size_t count)
 {
@@ -34,7 +34,7 @@ __attribute__((target("sha,ssse3,sse4.1"))) void sha256_compress_by_instructions
                                : next_words(m, group);
             const __m128i constants = _mm_loadu_si128((const __m128i *)(sha256_round_constants + 4 * group));
             const __m128i sum = _mm_add_epi32(*words, constants);
-            /* Two rounds each; the variables change places as in the standard's h = g, g = f, ... */
+            /* Each instruction does two rounds. The variables change places as in the standard's h = g, g = f, ... */
             cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
             abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
         }

@@ -37,7 +37,7 @@ const char *deberta_status_name(deberta_status status)
 
 void deberta_free(void *memory) { free(memory); }
 
-/* No public struct will ever be as large: a struct_size above it was never set. */
+/* An upper bound for the size of public structs: a larger struct_size means that the caller never set it. */
 enum { LARGEST_STRUCT_BYTES = 4096 };
 
 static bool is_zero(const unsigned char *bytes, size_t count)

@@ -26,8 +26,8 @@ size_t utf8_decode(const char *text, size_t bytes, uint32_t *character)
     *character = UTF8_INVALID;
     if (lead < 0xC2 || lead > 0xF4) return 1;
 
-    /* The second byte has a narrower range after four of the leads: no overlong forms, no surrogates, at most U+10FFFF.
-     */
+    /* The second byte has a narrower range after four of the lead bytes, which excludes overlong forms, surrogates and
+     * values above U+10FFFF. */
     unsigned low = 0x80, high = 0xBF;
     if (lead == 0xE0) low = 0xA0;
     if (lead == 0xED) high = 0x9F;
@@ -96,7 +96,7 @@ bool utf8_is_space(uint32_t c)
 
 bool utf8_is_punctuation(uint32_t c)
 {
-    if (c >= 0xFF01 && c <= 0xFF5E) c -= 0xFF01 - '!'; /* ASCII of full width */
+    if (c >= 0xFF01 && c <= 0xFF5E) c -= 0xFF01 - '!'; /* full-width forms of ASCII */
     if (c < 0x80)
         return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
     return c == 0xA1 || c == 0xA7 || c == 0xAB || c == 0xB6 || c == 0xB7 || c == 0xBB || c == 0xBF ||
@@ -153,9 +153,10 @@ char *path_join(const char *folder, const char *name)
     return path;
 }
 
-/* Streams are flushed, closed and read by lines here, with the mark of an earlier failure in mind. */
+/* This section flushes, closes and reads streams; it heeds the error mark of an earlier failure. */
 
-/* The reason of an earlier failure, where errno still is one of a write. */
+/* Returns whether the stream has no error mark. Else errno keeps the reason of the failure if it is one of writing, and
+ * becomes EIO otherwise. */
 static bool is_unmarked(FILE *stream)
 {
     if (!ferror(stream)) return true;
@@ -168,7 +169,7 @@ bool stream_flush(FILE *stream) { return fflush(stream) == 0 && is_unmarked(stre
 bool stream_close(FILE *stream)
 {
     const bool fine = is_unmarked(stream);
-    const bool closed = fclose(stream) == 0; /* sets errno even after an earlier failure */
+    const bool closed = fclose(stream) == 0; /* fclose sets errno even after an earlier failure. */
     return closed && fine;
 }
 

@@ -33,18 +33,18 @@ static inline bool utf8_is_continuation(char c) { return ((unsigned char)c & 0xC
 /* Returns the length of the valid beginning; equal to `bytes` when all is valid. *ascii (may be NULL): whether that
  * beginning is all ASCII. */
 size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii);
-/* Whether the text is valid: it has no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* Returns whether the text is valid UTF-8, without overlong forms, surrogates or values above U+10FFFF. */
 bool utf8_is_valid(const void *text, size_t bytes);
 
-/* Whether a character is in C0, DEL or C1 (U+0080 to U+009F), which may control a terminal. */
+/* Returns whether a character is in C0, DEL or C1 (U+0080 to U+009F), which may control a terminal. */
 bool utf8_is_control(uint32_t character);
 
-/* Whether Rust's char::is_whitespace and the reference's `\s` match (SPEC 11.1): without U+001C-001F, which Python
- * adds. */
+/* Returns whether Rust's char::is_whitespace and the reference's `\s` match the character (SPEC 11.1). Unlike Python,
+ * this excludes U+001C-001F. */
 bool utf8_is_space(uint32_t character);
 
-/* Whether a character is punctuation or a symbol of ASCII, or a quote, dash, bracket or mark of Latin-1, General
- * Punctuation and CJK, full width included. This is not all of Unicode's category P. */
+/* Returns whether a character is punctuation or a symbol of ASCII, or a quote, dash, bracket or mark of Latin-1,
+ * General Punctuation and CJK, full width included. This is not all of Unicode's category P. */
 bool utf8_is_punctuation(uint32_t character);
 
 /* Copies as much of the text as the room holds with a NUL after it, cut between characters. room_bytes >= 1. */
@@ -54,7 +54,7 @@ void utf8_copy(char *room, size_t room_bytes, const char *text);
 typedef struct utf8_cursor {
     const char *text;
     size_t bytes;
-    size_t byte, character; /* the character that begins at this byte has this index */
+    size_t byte, character; /* a byte position, and the index of the character that begins there */
 } utf8_cursor;
 
 /* Moves to the character that contains `byte` (or to the end). byte must not lie before the cursor. */
@@ -71,8 +71,8 @@ static inline size_t byte_order_mark(const char *text, size_t bytes)
 
 /* Names of files: suffixes and joining. */
 
-/* Whether the path ends in the suffix (".json"). The case of ASCII letters does not count: X.CSV equals x.csv. False
- * for NULL. */
+/* Returns whether the path ends in the suffix (".json"). The case of ASCII letters does not count: X.CSV equals x.csv.
+ * False for NULL. */
 bool path_has_suffix(const char *path, const char *suffix);
 /* Returns folder/name (just name for an empty folder) in new memory, NULL without memory. */
 char *path_join(const char *folder, const char *name);
@@ -104,19 +104,19 @@ deberta_status stream_read_line(FILE *stream, char **line, size_t *capacity, siz
 /* The reasons why a file holds no texts, by its first bytes. Without this check every line of a compressed file would
  * be called bad without the reason, and weights, archives and UTF-16 would be read line by line. */
 
-enum { NO_TEXTS_BYTES = 64 /* the first bytes that are checked */ };
+enum { NO_TEXTS_BYTES = 64 /* number of leading bytes that the check reads */ };
 
-/* Message for a line of a corpus with a NUL, to follow the place: no piece of a vocabulary can contain one, so it is an
- * error of the corpus. */
+/* Message for a corpus line that contains a NUL; it follows the place. No piece of a vocabulary can contain one, so the
+ * corpus is at fault. */
 #define NUL_IN_CORPUS "holds a NUL byte, and no text of a corpus has one: take it out first (tr -d '\\0')"
 
-/* Returns the reason, to follow the name of the file; NULL: none. No text in UTF-8 begins as compressed files do. A NUL
- * is an ordinary character, but no text begins with many. */
+/* Returns the reason, worded to follow the file's name, or NULL if there is none. No text in UTF-8 begins as compressed
+ * files do. A NUL is an ordinary character, but no text begins with many. */
 static inline const char *no_texts_reason(const void *bytes, size_t count)
 {
     static const struct {
         const char *mark, *reason;
-    } known[] = {/* "?" stands for any byte */
+    } known[] = {/* "?" matches any byte. */
                  {"\x1F\x8B", "is compressed (gzip), and texts are expected: unpack it first"},
                  {"\x28\xB5\x2F\xFD", "is compressed (zstd), and texts are expected: unpack it first"},
                  {"\xFD\x37zXZ", "is compressed (xz), and texts are expected: unpack it first"},
@@ -147,14 +147,15 @@ static inline const char *no_texts_reason(const void *bytes, size_t count)
 /* Maps a character to its lower case in Unicode 14.0, one for one: the first character where it has two (U+0130). */
 uint32_t letter_lower_case(uint32_t character);
 
-/* Whether a word ends between two tokens of a text that no white space separates. Where either side is of a script
- * without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, ...), each token is a word, except tokens that
- * begin inside a character or with a mark that belongs to the character before. Letters and digits of other scripts,
- * and punctuation among them, stay together. Unicode's annex 29 defines it so for such scripts; masks and figures use
- * the same words. Spans are bytes of the text; `span` is the token after `before`. */
+/* Returns whether a word ends between two tokens of a text that no white space separates. Where either side is of a
+ * script without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, ...), each token is a word, except tokens
+ * that begin inside a character or with a mark that belongs to the character before. Letters and digits of other
+ * scripts, and punctuation among them, stay together. Unicode's annex 29 defines it so for such scripts; masks and
+ * figures use the same words. Spans are bytes of the text; `span` is the token after `before`. */
 bool word_ends_between(const char *text, size_t bytes, deberta_span before, deberta_span span);
 
-/* Sentences for the caller about input that the library ignores. The library prints nothing, so it keeps them. */
+/* Notes: sentences for the caller about input that the library ignores. The library prints nothing, so it stores them.
+ */
 
 typedef struct kept_notes {
     char **sentences;

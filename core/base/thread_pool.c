@@ -47,16 +47,16 @@ enum {
     /* The limit between executor_begin and _end, while no other thread needs these processors. A virtual machine hands
      * a sleeping processor back to the host, which may be slow to return it. */
     HURRIED_SPIN_NANOSECONDS = 5000000,
-    /* Somebody who wants them shows in the count of preemptions, which is read so often ... */
+    /* The pool reads the count of preemptions this often, to see whether other threads need these processors. */
     LOOK_FOR_OTHERS_NANOSECONDS = 100000,
-    /* ... and is taken to want them for so long afterwards. */
+    /* After a preemption it assumes for this long that they do. */
     OTHERS_STAY_NANOSECONDS = 1000000,
-    WATCHERS = 2, /* workers that read the count, a system call: the caller and the first of the others */
-    /* Pauses between two looks at the clock, which costs about as much as one pause. */
+    WATCHERS = 2, /* workers that read the count, which is a system call: the caller and the first other worker */
+    /* Number of pauses between two readings of the clock, which costs about as much as one pause. */
     PAUSES_PER_LOOK = 16,
 };
 
-/* The gate's word: threads inside in units of GATE_INSIDE, above two flags. */
+/* Bits of the gate: two flags, and above them the number of threads inside, in units of GATE_INSIDE. */
 enum { GATE_OPEN = 1, GATE_CALLER_SLEEPS = 2, GATE_INSIDE = 4 };
 
 typedef struct worker_thread {
@@ -70,23 +70,23 @@ typedef struct thread_pool {
     bool spin, futex;
     long long hurried_spin_nanoseconds;
     worker_thread *workers; /* [threads], entry 0 unused */
-    size_t started;         /* workers that exist, from 1 on */
-    bool spread;            /* workers begin on separate processors, and may then move to any of `allowed` */
+    size_t started;         /* number of the last worker that exists, from 1 on */
+    bool spread;            /* whether workers begin on separate processors and may then move to any of `allowed` */
     processor_set allowed;
     parallel_body body;
     void *context;
     size_t tasks;
-    pthread_mutex_t mutex; /* these two without futexes */
+    pthread_mutex_t mutex; /* mutex and changed: used only where there are no futexes */
     pthread_cond_t changed;
-    /* Each on its own cache line: spinning readers of one must not slow down the writers of another. */
+    /* Each of these has its own cache line: spinning readers of one must not slow down the writers of another. */
     _Alignas(LINE_BYTES) atomic_uint epoch;
-    atomic_uint sleepers; /* workers that sleep, or are about to, until epoch changes */
+    atomic_uint sleepers; /* number of workers that sleep until epoch changes, or are about to */
     atomic_bool stop;
     _Alignas(LINE_BYTES) atomic_size_t next_task;
     _Alignas(LINE_BYTES) atomic_uint gate;
-    _Alignas(LINE_BYTES) atomic_bool hurried; /* between executor_begin and executor_end */
-    atomic_llong others_until;                /* when nobody will be taken to want the processors any more */
-    atomic_long preemptions;                  /* of this process, when they were counted last */
+    _Alignas(LINE_BYTES) atomic_bool hurried; /* whether the caller is between executor_begin and executor_end */
+    atomic_llong others_until;                /* time until which other threads are assumed to need the processors */
+    atomic_long preemptions;                  /* preemptions of this process at the last count */
 } thread_pool;
 
 /* ----------------------------------------------------------------------------------------------- waiting and waking */
@@ -100,7 +100,7 @@ static void pause_processor(void)
 #endif
 }
 
-/* Checks whether any thread of this process was preempted since the last call. */
+/* Returns whether any thread of this process was preempted since the last call. */
 static void look_for_others(thread_pool *pool, long long now)
 {
     struct rusage usage;
@@ -109,14 +109,15 @@ static void look_for_others(thread_pool *pool, long long now)
         atomic_store_explicit(&pool->others_until, now + OTHERS_STAY_NANOSECONDS, memory_order_relaxed);
 }
 
-/* A thread that sleeps lets a preempted one of the same loop have its processor: so it should, if there may be one. */
+/* A waiting thread should sleep if another thread of the loop may have been preempted, because that one then gets its
+ * processor. */
 static bool may_spin_longer(const thread_pool *pool, long long now)
 {
     return atomic_load_explicit(&pool->hurried, memory_order_relaxed) &&
            now > atomic_load_explicit(&pool->others_until, memory_order_relaxed);
 }
 
-/* Spins while *word has that value. False if it still has when the time is over. */
+/* Spins while *word has that value. Returns false if it still has it when the time is over. */
 static bool spin_until_changed(thread_pool *pool, size_t worker, atomic_uint *word, unsigned value)
 {
     if (!pool->spin) return atomic_load_explicit(word, memory_order_acquire) != value;
@@ -150,7 +151,7 @@ static void futex_sleep(atomic_uint *word, unsigned value) { (void)word, (void)v
 static void futex_wake(atomic_uint *word, size_t count) { (void)word, (void)count; }
 #endif
 
-/* Sleeps unless *word differs from value by then; may return for no reason. */
+/* Sleeps until *word differs from value or the time is over; may wake up earlier for no reason. */
 static void sleep_while_equal(thread_pool *pool, atomic_uint *word, unsigned value)
 {
     if (pool->futex) {
@@ -162,14 +163,14 @@ static void sleep_while_equal(thread_pool *pool, atomic_uint *word, unsigned val
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Wakes up to `count` sleepers of a word that has been changed before. */
+/* Wakes up to `count` threads that sleep on a word, which the caller has changed before. */
 static void wake(thread_pool *pool, atomic_uint *word, size_t count)
 {
     if (pool->futex) {
         futex_wake(word, count);
         return;
     }
-    pthread_mutex_lock(&pool->mutex); /* one condition serves both words, so all must look */
+    pthread_mutex_lock(&pool->mutex); /* One condition serves both words, so all sleepers must wake up and look. */
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->mutex);
 }
@@ -185,16 +186,16 @@ static void take_tasks(thread_pool *pool, size_t worker)
     }
 }
 
-/* Lets as many sleepers rise as there are tasks for. sleepers is counted up before a worker looks at epoch for the last
- * time, and read here after epoch was changed, both sequentially consistent: either the worker sees the change or it is
- * seen. */
+/* Wakes as many sleepers as there are tasks for. A worker increments sleepers before it reads epoch for the last time;
+ * this function reads sleepers after epoch has changed. Both are sequentially consistent, so either the worker sees the
+ * change or this function sees the sleeper. */
 static void announce(thread_pool *pool, size_t wanted)
 {
     atomic_fetch_add(&pool->epoch, 1);
     if (atomic_load(&pool->sleepers)) wake(pool, &pool->epoch, wanted);
 }
 
-/* The caller's wait for those inside a closed gate. */
+/* Waits, as the caller, until every worker inside the closed gate has left it. */
 static void wait_until_empty(thread_pool *pool)
 {
     unsigned gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
@@ -275,7 +276,8 @@ static void *run_worker(void *argument)
 
 /* ------------------------------------------------------------------------------------------------- starting, ending */
 
-/* The application's signals are for its own threads; faults stay deliverable, so that a crash is reported as one. */
+/* The application's signals belong to its own threads. Signals of faults stay deliverable, so that a crash is reported
+ * as one. */
 static void block_signals(sigset_t *before)
 {
     sigset_t set;
@@ -321,7 +323,8 @@ static deberta_status start_workers(thread_pool *pool, bool pin, const topology_
     for (size_t w = 1; w < pool->base.threads && !code; w++) {
         pool->workers[w] = (worker_thread){.pool = pool, .worker = w};
         code = start_worker(&pool->workers[w], first_processor(pool, pin, machine, here, w));
-        if (code && !pin) code = start_worker(&pool->workers[w], -1); /* anywhere, then */
+        /* The processor may be forbidden: the thread then starts anywhere. */
+        if (code && !pin) code = start_worker(&pool->workers[w], -1);
         if (!code) pool->started = w;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -346,7 +349,7 @@ static void free_pool(executor *self)
     free(old);
 }
 
-/* Its threads have not been started. */
+/* Frees a pool whose threads have not been started. */
 static deberta_status pool_without_threads(thread_pool **pool, size_t threads, deberta_error *err)
 {
     static const executor_kind kind = {.run = thread_pool_run, .hurry = hurry, .rest = rest, .free = free_pool};

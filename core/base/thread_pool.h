@@ -9,10 +9,10 @@
 
 #include "core/base/parallel.h"
 
-/* Controls how threads wait; zeros: the defaults. For tests. */
+/* How threads wait, for tests; zeros mean the defaults. */
 typedef struct thread_waiting {
-    bool on_condition;                  /* sleep on a condition variable even where there are futexes */
-    long long hurried_spin_nanoseconds; /* limit of spinning between executor_begin and executor_end */
+    bool on_condition;                  /* whether to sleep on a condition variable even where there are futexes */
+    long long hurried_spin_nanoseconds; /* limit of spinning, in ns, between executor_begin and executor_end */
 } thread_waiting;
 
 /* Creates a pool; threads >= 1 counts the caller. pin: bind workers to cores (never the calling thread); workers beyond

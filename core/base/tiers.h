@@ -44,10 +44,10 @@ enum {
     CPU_AVX2 = 2,   /* with FMA and F16C */
     CPU_AVX512 = 4, /* F, BW, DQ, VL */
     CPU_NEON = 8,
-    CPU_SHA256 = 1 << 4, /* no tier: instructions for SHA-256 */
+    CPU_SHA256 = 1 << 4, /* not a tier: instructions for SHA-256 */
     CPU_AVXVNNI = 1 << 5,
     CPU_AVX512VNNI = 1 << 6,
-    CPU_AVX512AMX = 1 << 7, /* AMX-INT8, whose tiles the operating system saves */
+    CPU_AVX512AMX = 1 << 7, /* AMX-INT8, where the operating system saves the tiles */
     CPU_NEON_DOT = 1 << 17,
     CPU_NEON_I8MM = 1 << 18,
     CPU_WASM = 1 << 19, /* SIMD128 */
@@ -60,7 +60,7 @@ enum {
     CPU_HAS_AVX512DQ = 1 << 13,
     CPU_HAS_AVX512VL = 1 << 14,
     CPU_NO_AVX_STATE = 1 << 15,    /* the processor has AVX, but the operating system does not save its registers */
-    CPU_NO_AVX512_STATE = 1 << 16, /* the processor has AVX-512, and its registers are not saved */
+    CPU_NO_AVX512_STATE = 1 << 16, /* the processor has AVX-512, but the operating system does not save its registers */
 
     CPU_AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C,
     CPU_AVX512_PARTS = CPU_AVX2_PARTS | CPU_HAS_AVX512F | CPU_HAS_AVX512BW | CPU_HAS_AVX512DQ | CPU_HAS_AVX512VL,
@@ -71,7 +71,7 @@ enum {
 /* HAVE_AVX2 and the like, 0 or 1, say whether a tier was compiled in: simd/meson.build defines them globally. The
  * scalar kernels always are. */
 #define HAVE_SCALAR 1
-#ifdef __wasm__ /* whose scalar instructions have no fused multiply-add */
+#ifdef __wasm__ /* architectures whose scalar instructions have no fused multiply-add */
 #define HAVE_SCALAR_FMA 0
 #else
 #define HAVE_SCALAR_FMA 1

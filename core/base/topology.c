@@ -15,7 +15,7 @@
 
 /* ---------------------------------------------------------------------------------------------------- affinity */
 
-/* Linux's calls place threads on processors; elsewhere stand-ins leave all to the system. */
+/* On Linux, system calls place threads on processors; elsewhere these functions do nothing and the system decides. */
 
 #ifdef __linux__
 
@@ -26,9 +26,9 @@ processor_set affinity_of_caller(void)
     return set;
 }
 
-/* Why the system does not say which processors the calling thread may use, as errno calls it; 0: it does, whatever
- * their number, or there is nothing to ask. EINVAL of a larger machine ends when the set is large enough; EINVAL of a
- * filter never does. */
+/* Returns the errno value with which the system refuses to say which processors the calling thread may use. Returns 0
+ * if it says so, whatever their number, or if there is nothing to ask. EINVAL because of a large machine ends when the
+ * set is large enough; EINVAL from a system-call filter never does. */
 static int affinity_failure(void)
 {
     enum { FIRST_PROCESSORS = 1 << 10, MOST_PROCESSORS = 1 << 20 };
@@ -81,8 +81,8 @@ int affinity_bind_new_thread(pthread_attr_t *attributes, int processor)
 
 enum { PATH_BYTES = 4096 };
 
-/* "quota period" (v2's cpu.max) or only a number (v1's two files); "max" and -1 mean no limit. Returns how many were
- * read. */
+/* Reads "quota period" (cpu.max of version 2) or one number (the two files of version 1); "max" and -1 mean no limit.
+ * Returns how many numbers it read. */
 static int read_numbers(const char *path, long long *first, long long *second)
 {
     FILE *file = fopen(path, "r");
@@ -92,7 +92,7 @@ static int read_numbers(const char *path, long long *first, long long *second)
     return count < 0 ? 0 : count;
 }
 
-/* Limit in cores that one cgroup folder sets; 0: none. */
+/* Returns the limit in cores that one cgroup folder sets, or 0 for none. */
 static double folder_quota(const char *folder)
 {
     char path[PATH_BYTES + 32];
@@ -109,8 +109,9 @@ static double folder_quota(const char *folder)
 
 static double smaller_limit(double a, double b) { return a > 0 && (b <= 0 || a < b) ? a : b; }
 
-/* A group is also bound by the groups above it. In a container the path may be the host's and not exist below the
- * mount: then the walk ends at the mount itself, which is the container's own group. */
+/* Returns the smallest limit of a group and of the groups above it, which bind it too. In a container the path may be
+ * the host's and not exist below the mount: the walk then ends at the mount itself, which is the container's own group.
+ */
 static double quota_up_to(const char *mount, const char *group)
 {
     char folder[PATH_BYTES];
@@ -124,7 +125,7 @@ static double quota_up_to(const char *mount, const char *group)
     return limit;
 }
 
-/* True if `name` is one of the comma-separated controllers. */
+/* Returns whether `name` is one of the comma-separated controllers. */
 static bool lists_controller(const char *controllers, size_t length, const char *name)
 {
     size_t name_length = strlen(name);
@@ -182,7 +183,7 @@ static size_t count_type(hwloc_topology_t topology, hwloc_obj_type_t type)
     return count > 0 ? (size_t)count : 0;
 }
 
-/* Some virtual machines and old Arm boards report no cores: then every logical processor counts as one. */
+/* Some virtual machines and old Arm boards report no cores: every logical processor then counts as a core. */
 static hwloc_obj_type_t core_type(hwloc_topology_t topology)
 {
     return count_type(topology, HWLOC_OBJ_CORE) ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
@@ -214,7 +215,7 @@ static deberta_status find_allowed(hwloc_topology_t topology, const char *list, 
     return DEBERTA_OK;
 }
 
-/* The sibling-th allowed logical processor of a core, or NULL. */
+/* Returns the allowed logical processor number `sibling` (0-based) of a core, or NULL. */
 static hwloc_obj_t allowed_sibling(hwloc_topology_t topology, hwloc_obj_t core, hwloc_const_bitmap_t allowed,
                                    size_t sibling)
 {
@@ -225,7 +226,8 @@ static hwloc_obj_t allowed_sibling(hwloc_topology_t topology, hwloc_obj_t core, 
     return NULL;
 }
 
-/* Appends the sibling-th processor of every core whose kind is `kind`; -1: any kind. Returns how many there were. */
+/* Appends processor number `sibling` of every core whose kind is `kind` (-1: any kind). Returns how many it appended.
+ */
 static size_t append_workers(hwloc_topology_t topology, hwloc_const_bitmap_t allowed, int kind, size_t sibling,
                              topology_info *info)
 {
@@ -243,8 +245,8 @@ static size_t append_workers(hwloc_topology_t topology, hwloc_const_bitmap_t all
     return found;
 }
 
-/* Cores before their hyper-threads, and among them the fast kind of a hybrid processor first: hwloc sorts kinds by
- * growing efficiency. Within a kind hwloc's order keeps sharers of a cache together. */
+/* Orders the processors for workers: one per core before the hyper-threads, and the fast cores of a hybrid processor
+ * first (hwloc sorts kinds by growing efficiency). Within a kind hwloc's order keeps sharers of a cache together. */
 static void order_workers(hwloc_topology_t topology, hwloc_const_bitmap_t allowed, topology_info *info)
 {
     int kinds = hwloc_cpukinds_get_nr(topology, 0);
@@ -256,7 +258,7 @@ static void order_workers(hwloc_topology_t topology, hwloc_const_bitmap_t allowe
     }
 }
 
-/* The caches above the processor on which worker 0 would run. */
+/* Reads the caches of the processor on which worker 0 would run. */
 static void measure_caches(hwloc_topology_t topology, topology_info *info)
 {
     hwloc_obj_t pu = hwloc_get_pu_obj_by_os_index(topology, (unsigned)info->worker_cpu[0]);
@@ -275,8 +277,8 @@ static void measure_caches(hwloc_topology_t topology, topology_info *info)
 
 static size_t at_least_one(size_t count) { return count ? count : 1; }
 
-/* A quota of 2.5 cores gives 2: a third thread would let the whole group be stopped for part of every period, and loops
- * wait for their slowest thread. */
+/* A quota of 2.5 cores gives 2 threads. With a third, the system would stop the whole group for part of every period,
+ * and loops wait for their slowest thread. */
 static size_t cores_in_quota(size_t cores, double quota)
 {
     if (quota > 0 && quota < (double)cores) cores = (size_t)quota;
@@ -300,7 +302,7 @@ static deberta_status fill_info(hwloc_topology_t topology, const topology_source
     return DEBERTA_OK;
 }
 
-/* Loads the machine with the processors that a cpuset forbids, so that its size is reported correctly. */
+/* Loads the machine including the processors that a cpuset forbids, so that its reported size is right. */
 static deberta_status load(hwloc_topology_t topology, const char *synthetic, deberta_error *err)
 {
     if (synthetic && hwloc_topology_set_synthetic(topology, synthetic) != 0)
@@ -311,7 +313,7 @@ static deberta_status load(hwloc_topology_t topology, const char *synthetic, deb
     return DEBERTA_OK;
 }
 
-/* hwloc's discovery would ask for the affinity for ever where that fails. */
+/* Where the affinity cannot be read, hwloc's discovery would ask for it for ever. */
 static void fill_without_affinity(const topology_source *source, topology_info *info)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -349,7 +351,8 @@ deberta_status topology_read(topology_info *info, deberta_error *err)
     return topology_read_source(info, &(topology_source){0}, err);
 }
 
-/* cores_each: that share one; where that is unknown, `fewest` there must be. */
+/* Returns how many instances of a cache there are if `cores_each` cores share one; `fewest` where cores_each is unknown
+ * (0). */
 static size_t cache_instances(const topology_info *info, size_t cores_each, size_t fewest)
 {
     return cores_each ? (info->cores + cores_each - 1) / cores_each : fewest;
@@ -366,7 +369,7 @@ int topology_worker_cpu(const topology_info *info, size_t worker)
     return worker < info->workers ? info->worker_cpu[worker] : -1;
 }
 
-/* The number of the core to which this logical processor belongs; -1 if it is none of ours. */
+/* Returns the core of this logical processor, or -1 if it is not one of info->worker_cpu. */
 static int core_of(const topology_info *info, int processor)
 {
     for (size_t at = 0; at < info->workers; at++) {
@@ -377,7 +380,7 @@ static int core_of(const topology_info *info, int processor)
 
 int topology_processor_apart(const topology_info *info, int caller_processor, size_t worker)
 {
-    /* The first entries are of different cores. */
+    /* The first `cores` entries are on different cores. */
     size_t cores = info->allowed_cores < info->workers ? info->allowed_cores : info->workers;
     int core = core_of(info, caller_processor);
     for (size_t at = 0; at < cores; at++) {

@@ -12,17 +12,17 @@
 enum { TOPOLOGY_MAX_WORKERS = 1024 };
 
 typedef struct topology_info {
-    size_t logical, cores, packages, numa_nodes; /* the whole machine */
-    size_t allowed_logical, allowed_cores;       /* allowed to this process: affinity */
+    size_t logical, cores, packages, numa_nodes; /* numbers of the whole machine */
+    size_t allowed_logical, allowed_cores;       /* numbers that this process may use (affinity) */
     int affinity_error;  /* errno of the affinity query; 0: it succeeded. After an error cores and caches are unknown,
                           * each online processor counts as a core, and the system places the threads */
     double cpu_quota;    /* cgroup limit in cores; 0: none */
     size_t usable_cores; /* the meaning of --threads 0: min of cores allowed and quota, at least 1 */
-    size_t l1d_bytes, l2_bytes, l3_bytes;  /* bytes of one instance; 0: unknown */
-    size_t l2_cores, l3_cores;             /* cores that share one instance; 0: unknown */
-    size_t workers;                        /* entries of worker_cpu: allowed_logical, at most TOPOLOGY_MAX_WORKERS */
-    int worker_cpu[TOPOLOGY_MAX_WORKERS];  /* in the operating system's numbering */
-    int worker_core[TOPOLOGY_MAX_WORKERS]; /* the core of worker_cpu, any numbering */
+    size_t l1d_bytes, l2_bytes, l3_bytes; /* bytes of one instance; 0: unknown */
+    size_t l2_cores, l3_cores;            /* cores that share one instance; 0: unknown */
+    size_t workers; /* number of entries of worker_cpu: allowed_logical, at most TOPOLOGY_MAX_WORKERS */
+    int worker_cpu[TOPOLOGY_MAX_WORKERS];  /* processor of each worker, in the operating system's numbering */
+    int worker_core[TOPOLOGY_MAX_WORKERS]; /* core of each entry of worker_cpu, in any numbering */
 } topology_info;
 
 deberta_status topology_read(topology_info *info, deberta_error *err);
@@ -38,9 +38,9 @@ int topology_processor_apart(const topology_info *info, int caller_processor, si
 
 /* Describes a simulated machine, for tests. Members left NULL are taken from this machine. */
 typedef struct topology_source {
-    const char *synthetic;   /* hwloc's description: "package:2 l3:1 core:8 pu:2" */
-    const char *allowed;     /* processors the process may use: "0-3,8" */
-    const char *root_folder; /* replaces "/" when /proc and /sys/fs/cgroup are read; "" is the real one */
+    const char *synthetic;   /* machine in hwloc's notation: "package:2 l3:1 core:8 pu:2" */
+    const char *allowed;     /* processors that the process may use: "0-3,8" */
+    const char *root_folder; /* folder that replaces "/" when /proc and /sys/fs/cgroup are read; "" is the real one */
 } topology_source;
 
 deberta_status topology_read_source(topology_info *info, const topology_source *source, deberta_error *err);
@@ -55,8 +55,8 @@ typedef struct processor_set {
 #endif
 } processor_set;
 
-/* Returns the processors that the calling thread may use. Unknown on machines with more processors than a cpu_set_t
- * has. */
+/* Returns the processors that the calling thread may use. They are unknown on machines with more processors than a
+ * cpu_set_t has. */
 processor_set affinity_of_caller(void);
 void affinity_restrict_caller(const processor_set *set);
 /* Returns the processor on which the calling thread runs now; -1: unknown. */

@@ -9,8 +9,8 @@
 
 /* ------------------------------------------------------------------------------------------------ embeddings, table */
 
-/* A table that the input does not read serves the Enhanced Mask Decoder alone: if it has another shape than the
- * configuration says, the model is as good without it. */
+/* Sets has_position_table. A table that the input does not read serves the Enhanced Mask Decoder alone: with another
+ * shape than the configuration's it becomes a note, and the model works without it. */
 static deberta_status find_position_table(weight_loader *loader, deberta_model *model, const char *name,
                                           deberta_error *err)
 {
@@ -36,7 +36,8 @@ static deberta_status load_embeddings(weight_loader *loader, deberta_model *mode
     model->words.digits = model->digits;
     DEBERTA_TRY(loader_find(loader, &model->words.stored, "embeddings.word_embeddings.weight", 2,
                             (size_t[]){config->vocabulary_size, width}, err));
-    /* Not used at the input, the table still serves the Enhanced Mask Decoder; it is not counted then (SPEC 1.3). */
+    /* A table that the input does not read still serves the Enhanced Mask Decoder, but its parameters are not counted
+     * (SPEC 1.3). */
     loader->counting = config->position_biased_input;
     DEBERTA_TRY(find_position_table(loader, model, positions, err));
     if (model->has_position_table) {
@@ -70,7 +71,7 @@ static void arrange_relative_table(deberta_model *model)
     }
 }
 
-/* Low precision needs the table only while it folds, and has it in the workspace. */
+/* Loads the rows of the relative table. Low precision needs them only while it folds, so they lie in the workspace. */
 static deberta_status load_relative_rows(weight_loader *loader, deberta_model *model,
                                          const position_workspace *workspace, deberta_error *err)
 {
@@ -154,17 +155,18 @@ static matrix_plan plan_of_qkv_v2(const deberta_model *model)
     return plan;
 }
 
-/* Whether reading estimates the size of the channels, product by product: in low precision. */
+/* Returns whether this pass estimates the size of the channels, product by product: only the reading pass of low
+ * precision does. */
 static bool follows_channels(const weight_loader *loader) { return loader->digits && loader->pass == LOAD_READ; }
 
-/* Spreads of the hidden states: after the norm of the embeddings, */
+/* Sets the spread of the hidden states after the LayerNorm of the embeddings. */
 static void tell_hidden_of_embeddings(const weight_loader *loader, const deberta_model *model)
 {
     const layer_norm *norm = &model->embedding_norm;
     if (follows_channels(loader)) spread_of_norm(&loader->hidden, norm->gamma, norm->beta, model->config.hidden_size);
 }
 
-/* after that of a sum, to which the last product adds, */
+/* Sets the spread of the hidden states after the LayerNorm of a sum of hidden states and the last product's outputs. */
 static void tell_hidden_of_sum(const weight_loader *loader, const layer_norm *norm, const model_config *config)
 {
     if (follows_channels(loader))
@@ -172,7 +174,8 @@ static void tell_hidden_of_sum(const weight_loader *loader, const layer_norm *no
                            config->hidden_size);
 }
 
-/* and after that of the convolution, which adds to the first layer what only running tells. */
+/* Sets the spread of the hidden states after the convolution, whose output has a spread that only running would show.
+ */
 static void tell_hidden_of_convolution(const weight_loader *loader, const deberta_model *model)
 {
     if (!follows_channels(loader) || model->config.convolution_width == 0) return;
@@ -180,7 +183,7 @@ static void tell_hidden_of_convolution(const weight_loader *loader, const debert
     tell_hidden_of_sum(loader, &model->convolution_norm, &model->config);
 }
 
-/* The product that is read next has these as its inputs. */
+/* Makes these channels the inputs of the product that is read next. */
 static void tell_inputs(const weight_loader *loader, const channel_spread *from, size_t first, size_t channels)
 {
     memcpy(loader->inputs.mean, from->mean + first, channels * sizeof(float));
@@ -194,7 +197,7 @@ static void tell_usual_inputs(const weight_loader *loader, const channel_spread 
     usual_amplitudes(loader->amplitudes, &loader->inputs, channels);
 }
 
-/* It has what the last product wrote, after the activation. */
+/* Makes the last product's outputs, after the activation, the inputs of the next one. */
 static void tell_activated_inputs(const weight_loader *loader, const model_config *config)
 {
     const size_t inner = config->intermediate_size;
@@ -221,7 +224,8 @@ static deberta_status load_attention(weight_loader *loader, deberta_model *model
     output.input_layout = INPUT_HEADS;
     output.input_group = model->head_size;
     output.input_stride = model->padded_head;
-    tell_usual_inputs(loader, &loader->outputs, 2 * output.depth, output.depth); /* averages of values */
+    /* The inputs are averages of values, so they have the spread of V. */
+    tell_usual_inputs(loader, &loader->outputs, 2 * output.depth, output.depth);
     DEBERTA_TRY(loader_product(loader, &layer->attention_output, &output, err));
     DEBERTA_TRY(load_norm(loader, &layer->attention_norm, "attention.output.LayerNorm.weight",
                           "attention.output.LayerNorm.bias", hidden, err));
@@ -254,8 +258,8 @@ static deberta_status load_feed_forward(weight_loader *loader, deberta_model *mo
 static deberta_status load_layers(weight_loader *loader, deberta_model *model, position_workspace *workspace,
                                   deberta_error *err)
 {
-    /* Not even the list of layers is allocated before all their tensors are known to be there. It holds addresses, so
-     * it is no part of the arena, which may come from a file. */
+    /* The list of layers is allocated only once the check has found all their tensors. It holds addresses, so it is not
+     * part of the arena, which may come from a file. */
     if (loader->pass != LOAD_CHECK && !model->layers) {
         model->layers = calloc(model->config.layers, sizeof *model->layers);
         if (!model->layers) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu layers", model->config.layers);
@@ -296,6 +300,6 @@ deberta_status load_encoder(weight_loader *loader, deberta_model *model, positio
     loader->prefix[0] = '\0';
     DEBERTA_TRY(load_embeddings(loader, model, err));
     DEBERTA_TRY(load_relative_table(loader, model, workspace, err));
-    DEBERTA_TRY(load_convolution(loader, model, err)); /* layer 1 reads its norm */
+    DEBERTA_TRY(load_convolution(loader, model, err)); /* The first layer reads the convolution's LayerNorm. */
     return load_layers(loader, model, workspace, err);
 }

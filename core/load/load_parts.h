@@ -11,7 +11,7 @@
  * memory that every layer reuses. In low precision the folded table uses the same memory; where attention multiplies
  * integers, so do the float results of folding. */
 typedef struct position_workspace {
-    bool keep, unfolded; /* unfolded: the caller computes PK and PQ */
+    bool keep, unfolded; /* whether the caller computes PK and PQ itself */
     arena arena;
     packed_matrix key, query;
     float *rows; /* workspace of position_fold */
@@ -39,7 +39,7 @@ static inline deberta_status load_norm(weight_loader *loader, layer_norm *norm, 
     return loader_vector(loader, &norm->beta, beta, count, err);
 }
 
-/* The end of the walk: */
+/* The last step of the walk: */
 
 /* Detects the tasks for which the files have heads, and loads their weights. */
 deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_error *err);

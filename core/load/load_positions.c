@@ -20,7 +20,7 @@ static matrix_plan plan_of_position_projection(const deberta_model *model, const
     return plan;
 }
 
-/* Names of the projections of R: of v1, of their own, or those of the content, which they may share. */
+/* The projections of R are v1's, tensors of their own, or those of the content where share_att_key is true. */
 static matrix_plan plan_of_position_keys(const deberta_model *model)
 {
     if (model->config.version == 1)
@@ -51,13 +51,13 @@ size_t model_position_key_floats(const deberta_model *model)
     return model->has_c2p ? model->config.heads * panels * model->head_size * PANEL : 0;
 }
 
-/* The number of floats of position_queries. */
+/* Returns the number of floats of position_queries. */
 static size_t position_query_floats(const deberta_model *model)
 {
     return model->has_p2c ? model->config.heads * model->relative_rows * model->padded_head : 0;
 }
 
-/* PK and PQ of a layer, each if the model has it. */
+/* Carves PK and PQ of a layer, each if the model has it. */
 static void take_position_floats(arena *memory, const deberta_model *model, float **keys, float **queries)
 {
     size_t key_floats = model_position_key_floats(model), query_floats = position_query_floats(model);
@@ -135,7 +135,8 @@ static deberta_status load_one_projection(weight_loader *loader, packed_matrix *
 }
 
 /* Folding works in float32 in every precision; where attention multiplies integers, its result is quantized. Shared
- * projections that are quantized by now are read once more; they are counted among the layer's matrices. */
+ * projections that are already quantized are read once more as floats; the layer's matrices already count their
+ * parameters. */
 deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
                                          position_workspace *workspace, deberta_error *err)
 {

@@ -40,8 +40,8 @@ static deberta_status load_mlm(weight_loader *loader, deberta_model *model, debe
             loader_find(loader, &tasks->mlm_decoder.stored, legacy_weight, 2, (size_t[]){vocabulary, width}, err));
     }
     tasks->present |= 1u << DEBERTA_TASK_MLM;
-    /* With absolute positions at the input the decoder is the plain head; without, it needs the table, added to rows of
-     * H[L-1]. */
+    /* With absolute positions at the input, the decoder is the plain head; without them it needs the position table,
+     * whose rows it adds to H[L-1]. */
     bool decodes = model->has_position_table && !config->talking_heads;
     if ((config->position_biased_input || decodes) && width == config->hidden_size) {
         tasks->present |= 1u << DEBERTA_TASK_MLM_EMD;
@@ -66,14 +66,15 @@ static deberta_status load_rtd(weight_loader *loader, deberta_model *model, debe
     return DEBERTA_OK;
 }
 
-/* A classifier belongs to the sequence if there is a pooler, to tokens if there is none; where the config names an
- * architecture, that decides, and the pooler must be there. Behind Microsoft's `proj` it is neither (SPEC 8.5). */
+/* Returns whether a classifier without a pooler is a token head. A classifier belongs to the sequence if there is a
+ * pooler, else to tokens. An architecture that the config names decides instead, and its pooler must exist. After
+ * Microsoft's `proj` the classifier is neither (SPEC 8.5). */
 static bool is_of_tokens(const model_config *config)
 {
     return !config->architecture || architecture_has(config, "TokenClassification");
 }
 
-/* Adds a note on a classifier: in the file of another class this name does not mean a token head. */
+/* Adds a note that a classifier is not offered: in a file of another class its name does not mean a token head. */
 static deberta_status note_classifier(deberta_model *model, const char *why, deberta_error *err)
 {
     return notes_add(&model->notes, err,

@@ -36,15 +36,16 @@ matrix_plan matrix_plan_heads(size_t part_count, size_t heads, size_t head_size,
     };
 }
 
-/* The common data of the workers of one matrix. */
+/* Data that the workers of one matrix share. */
 typedef struct matrix_reading {
     const weight_loader *loader;
     const packed_matrix *matrix;
     const matrix_plan *plan;
     weight_tensor weights[MAX_PARTS];
-    const float *views[MAX_PARTS]; /* of parts whose rows are packed straight from the file; NULL: through scratch */
+    const float *views[MAX_PARTS]; /* stored values of parts that are packed straight from the file; NULL: read through
+                                      scratch */
     pthread_mutex_t lock;
-    deberta_status status; /* of the first failure */
+    deberta_status status; /* status of the first failure */
     deberta_error error;
 } matrix_reading;
 
@@ -52,7 +53,7 @@ size_t matrix_plan_packed_column(const matrix_plan *plan, size_t stored_row, siz
 {
     switch (plan->input_layout) {
     case INPUT_HEADS: return column / plan->input_group * plan->input_stride + column % plan->input_group;
-    case INPUT_CONVOLUTION: /* an output channel sees the input channels of its own group only (SPEC 6.3) */
+    case INPUT_CONVOLUTION: /* An output channel reads the input channels of its own group only (SPEC 6.3). */
         return column % plan->width * plan->input_stride + stored_row / plan->input_group * plan->input_group +
                column / plan->width;
     case INPUT_AS_STORED: break;
@@ -69,7 +70,7 @@ static void expand_row(const matrix_plan *plan, size_t tensor_row, const float *
     for (size_t c = 0; c < plan->columns; c++) packed[matrix_plan_packed_column(plan, tensor_row, c)] = stored[c];
 }
 
-/* Are packed rows the stored ones, number by number? */
+/* Returns whether packed rows equal the stored ones, number by number. */
 static bool rows_as_stored(const matrix_plan *plan)
 {
     return plan->input_layout == INPUT_AS_STORED ||
@@ -81,7 +82,7 @@ static const float *view_weight(const weight_loader *loader, const weight_tensor
     return loader->source->view ? loader->source->view(loader->source->context, from) : NULL;
 }
 
-/* The 16 rows of a panel where the file has them, NULL if they must be read, scaled, spread or filled up with zeros. */
+/* Returns the 16 rows of a panel in the file, or NULL if they must be read, scaled, spread or padded with zeros. */
 static const float *view_panel(const matrix_reading *reading, size_t panel)
 {
     const matrix_plan *plan = reading->plan;
@@ -92,7 +93,7 @@ static const float *view_panel(const matrix_reading *reading, size_t panel)
     return reading->views[part] + (from->first_row + group * from->row_step + lane) * plan->columns;
 }
 
-/* Row `output` of the packed matrix, as zeros or as what is stored; packed [depth] must be zero where nothing is
+/* Writes row `output` of the packed matrix, zeros or the stored values; packed [depth] must be zero where nothing is
  * stored. */
 static deberta_status matrix_loader_read_row(const matrix_reading *reading, size_t output, float *stored, float *packed,
                                              deberta_error *err)
@@ -128,7 +129,7 @@ static float *worker_scratch_of(const matrix_reading *reading, size_t worker)
     return reading->loader->scratch + worker * reading->loader->scratch_floats;
 }
 
-/* The 16 rows of a panel, `ld` apart, where they are or in the worker's scratch; NULL after a failure. */
+/* Returns the 16 rows of a panel, `ld` floats apart, in the file or in the worker's scratch; NULL after a failure. */
 static const float *panel_rows(matrix_reading *reading, size_t panel, size_t worker, size_t *ld)
 {
     const matrix_plan *plan = reading->plan;
@@ -164,7 +165,7 @@ static void read_panels(void *context, size_t task, size_t worker)
 
 /* --------------------------------------------------------------------------------------------------------- integers */
 
-/* The worker's largest |W| of every input, after what panel_rows uses. */
+/* Returns the worker's array of the largest |W| of every input; it follows the scratch of panel_rows. */
 static float *largest_weights_of(const matrix_reading *reading, size_t worker)
 {
     return worker_scratch_of(reading, worker) + reading->plan->columns + PANEL * reading->plan->depth;
@@ -266,7 +267,7 @@ deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *ma
         size_t bias_rows = plan->groups * plan->group_rows;
         weight_tensor bias;
         size_t shape[3] = {from->tensor_rows, convolution ? plan->input_group : plan->columns, plan->width};
-        /* v1's three parts are one tensor: found three times, counted once. */
+        /* v1's three parts are one tensor: it is found three times and counted once. */
         bool counting = loader->counting;
         loader->counting = counting && (part == 0 || strcmp(from->weight, plan->parts[0].weight) != 0);
         deberta_status status =

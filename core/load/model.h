@@ -21,50 +21,49 @@ typedef struct layer_norm {
 typedef struct model_layer {
     packed_matrix qkv, attention_output, intermediate, output;
     layer_norm attention_norm, output_norm;
-    packed_matrix position_key, position_query; /* only if kept, and not shared with qkv */
+    packed_matrix position_key, position_query; /* present only if kept and not shared with qkv */
     float *position_keys;                       /* [A][ceil(2K / 16)][d][16], rows reversed; NULL without c2p */
     float *position_queries;                    /* [A][2K][padded_head]; NULL without p2c */
-    integer_panels position_key_integers;       /* the same as integers, where attention multiplies integers: layout as
-                                                 * above; */
-    integer_rows position_query_integers;       /* [A][2K rounded up to whole tiles] */
-    float *head_logits, *head_weights;          /* v1's talking heads: [A][row_stride(A)], else NULL */
+    integer_panels position_key_integers; /* the same as integers, where attention multiplies integers; same layout */
+    integer_rows position_query_integers; /* [A][2K rounded up to whole tiles] */
+    float *head_logits, *head_weights;    /* v1's talking heads: [A][row_stride(A)], else NULL */
 } model_layer;
 
 typedef struct model_tasks {
     unsigned present; /* bit 1 << deberta_task */
-    unsigned unfit;   /* heads in the files that do not fit the configuration: bits in head_loader's order */
+    unsigned unfit;   /* bits, in head_loader's order, of heads in the files that do not fit the configuration */
     packed_matrix mlm_dense;
     layer_norm mlm_norm;
     float *mlm_bias;        /* [V], zeros up to whole panels */
     word_table mlm_decoder; /* [V][E]: the word table unless the file has a separate one */
-    bool decoder_apart;     /* the file has a separate one */
+    bool decoder_apart;     /* whether the file has a decoder table of its own */
     packed_matrix rtd_dense, rtd_classifier;
     layer_norm rtd_norm;
-    packed_matrix pooler, classifier; /* classifier of the sequence or of the token head */
+    packed_matrix pooler, classifier; /* classifier: of the sequence or of the tokens */
     size_t labels;
-    packed_matrix answer; /* QA */
+    packed_matrix answer; /* head of question answering */
 } model_tasks;
 
 struct deberta_model {
-    model_config config; /* final: the tensors have decided what the file left open */
+    model_config config; /* the final configuration, with what the file left open decided by the tensors */
     char *name;
-    kept_notes notes;       /* settings of the folder that the model does not follow */
+    kept_notes notes;       /* notes on settings of the folder that the model does not follow */
     topology_info machine;  /* the machine on which it was opened; its sessions use it */
     checkpoint *checkpoint; /* NULL for a made-up model */
     synthetic_weights synthetic;
     weight_source files;  /* the checkpoint or the made-up weights */
-    weight_source source; /* the source that is read: `files`, unless decorated */
-    size_t stored_layers; /* layers in the checkpoint; config.layers may be fewer */
-    bool described_only;  /* no weights: tables and panels are NULL */
-    bool unsmoothed;      /* false, unless decorated: large channels of low precision are not smoothed */
+    weight_source source; /* source that is read: `files`, unless decorated */
+    size_t stored_layers; /* number of layers in the checkpoint; config.layers may be smaller */
+    bool described_only;  /* whether the model has no weights: tables and panels are NULL */
+    bool unsmoothed;      /* whether low precision leaves large channels as they are; false, unless decorated */
     arena arena;
     deberta_packed packed;
-    mapped_file packed_file;  /* the mapped file behind the arena, if `packed` says so */
-    packed_sections sections; /* of it */
-    bool packed_alone;        /* it replaces a checkpoint; then `files` finds these: */
+    mapped_file packed_file;  /* mapped file that holds the arena, if `packed` says so */
+    packed_sections sections; /* sections of the mapped file */
+    bool packed_alone;        /* whether the packed file replaces a checkpoint; `files` then finds these: */
     packed_tensors names;
     deberta_precision precision;
-    size_t digits; /* digits of the layers' integers; 0: float32 */
+    size_t digits; /* digits per integer of the layers' weights; 0: float32 */
     bool integer_attention;
     size_t memory_bytes; /* bytes of the arena, real or measured */
     size_t parameters;
@@ -78,7 +77,7 @@ struct deberta_model {
     word_table words;                   /* [V][E] */
     float *position_table;              /* [max_positions][row_stride(E)] or NULL */
     float *type_table;                  /* [token_types][row_stride(E)] or NULL */
-    packed_matrix embedding_projection; /* E to h, if they differ */
+    packed_matrix embedding_projection; /* projection from E to h; present if they differ */
     layer_norm embedding_norm;
 
     position_rule rule;
@@ -89,7 +88,7 @@ struct deberta_model {
     model_layer *layers;
     packed_matrix convolution; /* depth: width x hidden_stride */
     layer_norm convolution_norm;
-    void (*convolve)(deberta_session *session); /* a test's replacement; NULL: convolution_run */
+    void (*convolve)(deberta_session *session); /* replacement in a test; NULL: convolution_run */
     model_tasks tasks;
 };
 
@@ -98,7 +97,7 @@ typedef struct model_internal_options {
     /* Changes configuration, position rule, source and convolution before anything is derived from them, for checks
      * that need a wrong model. Packed weights are not used then. NULL: nothing to change */
     void (*decorate)(deberta_model *model);
-    bool keep_position_projections; /* so that a session can recompute PK and PQ at every call */
+    bool keep_position_projections; /* keep them so that a session can recompute PK and PQ at every call */
     bool pass_over_packed;          /* compute the packed weights although a file may hold them */
     const weight_source *weights;   /* replace the files' tensors; the folder still gives the configuration */
     const char *config;             /* replaces the folder's config.json by this text; only with weights */
@@ -135,7 +134,7 @@ void model_fill_info(deberta_model *model);
 /* Fails with DEBERTA_E_FILE if a file that the model reads became shorter or unreadable. */
 deberta_status model_intact(const deberta_model *model, deberta_error *err);
 
-/* Accounts for the tensors of a checkpoint: used and unused ones. No tensor inside the base model is ignored
+/* Keeps account of the used and unused tensors of a checkpoint, so that no tensor inside the base model is ignored
  * silently. */
 
 /* Checks the names of model->files after the model has looked up its tensors, and frees the account. opened: the status
@@ -144,11 +143,12 @@ deberta_status model_intact(const deberta_model *model, deberta_error *err);
 deberta_status tensor_account_close(tensor_account *account, deberta_model *model, deberta_status opened,
                                     deberta_error *err);
 
-/* The sections of a model's packed file (packed_file.h): their sizes from the model's shapes, and the word tables. */
+/* Functions for the sections of a model's packed file (packed_file.h): their sizes, from the model's shapes, and the
+ * word tables. */
 
 /* Computes the sizes of the sections of a measured model; bytes are NULL. */
 packed_sections model_sections(const deberta_model *model);
 /* Writes the word tables as integers into memory as large as their section. */
 deberta_status model_store_words(const deberta_model *model, void *memory, deberta_error *err);
-/* Makes the model read words from there from now on. */
+/* Makes the model read its word tables from `memory` from now on. */
 void model_view_words(deberta_model *model, const void *memory);

@@ -88,7 +88,7 @@ static deberta_status open_memory(deberta_model *model, const char *name, const 
     return check_half(model, err);
 }
 
-/* A packed file in place of weights is of one precision. */
+/* Checks that a packed file without weights has the requested precision. */
 static deberta_status check_other_precisions(const char *path, deberta_precision precision, deberta_error *err)
 {
     for (deberta_precision other = 0; other < DEBERTA_PRECISION_COUNT; other++)
@@ -163,8 +163,8 @@ static deberta_status model_open_measure(deberta_model *model, weight_loader *lo
     return arena_predict(&model->arena, "model", limit_bytes, &model->memory_bytes, err);
 }
 
-/* The word table stays where it is; reading a row of it now finds out whether it can be read, and brings what is packed
- * in a zip archive into memory before the first encode. */
+/* The word table stays in its file. Reading one row now shows whether it can be read, and unpacks a table in a zip
+ * archive before the first encode. */
 static deberta_status try_word_table(const deberta_model *model, deberta_error *err)
 {
     float *row = malloc(model->config.embedding_size * sizeof *row);
@@ -174,7 +174,7 @@ static deberta_status try_word_table(const deberta_model *model, deberta_error *
     return status;
 }
 
-/* Allocates and reads what was measured. */
+/* Allocates and reads what the measuring pass has found. */
 static deberta_status load(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                            size_t limit_bytes, deberta_error *err)
 {
@@ -193,7 +193,8 @@ deberta_status model_read_again(deberta_model *model, bool folds, const kernels 
     position_workspace workspace = {.keep = true, .unfolded = !folds};
     weight_loader loader = {.source = &model->source, .arena = &model->arena, .kernels = table, .executor = threads};
     arena_rewind(&model->arena);
-    loader.pass = LOAD_MEASURE; /* finds the pieces where they are, and how much scratch reading needs */
+    loader.pass = LOAD_MEASURE; /* This pass finds the pieces in the mapped file, and measures the scratch that reading
+                                   would need. */
     DEBERTA_TRY(load_parts(&loader, model, &workspace, err));
     arena_rewind(&model->arena);
     position_workspace_carve(&workspace, model);
@@ -218,7 +219,8 @@ static deberta_status load_in_parallel(deberta_model *model, weight_loader *load
     deberta_status status = load(model, loader, workspace, options->memory_limit_bytes, err);
     free(loader->scratch);
     arena_release(&workspace->arena);
-    if (model->digits) model->relative_table = model->relative_reversed = NULL; /* they were the workspace's */
+    /* They lie in the workspace, which is freed now. */
+    if (model->digits) model->relative_table = model->relative_reversed = NULL;
     executor_free(&loader->executor);
     loader->kernels = NULL;
     return status;
@@ -235,7 +237,8 @@ static deberta_status fit_alone(const deberta_model *model, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Packed weights next to the checkpoint are those of the whole model, made without mistakes. */
+/* Packed weights beside a checkpoint belong to the whole model without planted mistakes; other models do not use them.
+ */
 static deberta_status find_packed(deberta_model *model, const model_internal_options *internal, deberta_error *err)
 {
     bool others =
@@ -251,7 +254,7 @@ static deberta_status find_packed(deberta_model *model, const model_internal_opt
                            err);
 }
 
-/* Pages of words come as texts ask for them. */
+/* Pages of word rows are read when texts need them. */
 static deberta_status view_packed(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                                   deberta_error *err)
 {
@@ -310,7 +313,8 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     model->source = model->files;
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, internal, err));
     status = load_or_view(model, &options, internal, err);
-    if (model_intact(model, err) != DEBERTA_OK) status = DEBERTA_E_FILE; /* the reason of whatever else went wrong */
+    /* A file that has changed is the reason of any other error. */
+    if (model_intact(model, err) != DEBERTA_OK) status = DEBERTA_E_FILE;
     DEBERTA_TRY_OR_FAIL(status, status);
     model_fill_info(model);
     *result = model;

@@ -7,7 +7,7 @@
 #include "core/load/packed_file.h"
 #include "core/load/synthetic.h"
 
-/* The model whose packed weights are to be written, or, described_only, to be checked. */
+/* Opens the model whose packed weights are written or, with described_only, checked. */
 static deberta_status open_for_packing(deberta_model **model, const char *path, const deberta_pack_options *given,
                                        bool described_only, deberta_pack_options *options, deberta_error *err)
 {
@@ -42,7 +42,7 @@ deberta_status deberta_model_check_packed(const char *path, const deberta_pack_o
     return status;
 }
 
-/* Fills what is not there yet: all but the arena, in memory that the caller frees. */
+/* Fills all sections: the arena's is in place already, the others are made in *memory, which the caller frees. */
 static deberta_status make_sections(const deberta_model *model, packed_sections *sections, void **memory,
                                     deberta_error *err)
 {

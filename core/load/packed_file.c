@@ -24,8 +24,8 @@ typedef struct packed_header {
     char stamp[DIGEST_BYTES];
     char config[DIGEST_BYTES];
     char source[DIGEST_BYTES]; /* checkpoint_digest */
-    char table[DIGEST_BYTES];  /* the digest of the digests after the sections */
-    char header[DIGEST_BYTES]; /* of what stands before it */
+    char table[DIGEST_BYTES];  /* SHA-256 of the table of digests after the sections */
+    char header[DIGEST_BYTES]; /* SHA-256 of all bytes before it */
 } packed_header;
 
 _Static_assert(sizeof(packed_header) == 368, "the header is written as it is in memory, without gaps");
@@ -67,7 +67,7 @@ static deberta_status begin_header(const checkpoint *files, const packed_section
 
 /* ---------------------------------------------------------------------------------------------------------- sections */
 
-/* The layout of a file. */
+/* Places of all sections, blocks and digests in a file. */
 typedef struct packed_plan {
     size_t section_bytes[PACKED_SECTIONS], offsets[PACKED_SECTIONS], first_blocks[PACKED_SECTIONS + 1];
     size_t digests_offset, end;
@@ -75,7 +75,7 @@ typedef struct packed_plan {
 
 static size_t plan_blocks(const packed_plan *plan) { return plan->first_blocks[PACKED_SECTIONS]; }
 
-/* False: that is more than memory can hold. */
+/* Returns false if the sections are larger than memory can be. */
 static bool plan_sections(packed_plan *plan, const uint64_t section_bytes[PACKED_SECTIONS])
 {
     size_t at = CONTENTS_OFFSET, blocks = 0;
@@ -94,9 +94,9 @@ static bool plan_sections(packed_plan *plan, const uint64_t section_bytes[PACKED
     return true;
 }
 
-/* Bytes of a section's block, counted from that of the first section on. */
+/* One block of a section; blocks are numbered from the first section on. */
 typedef struct packed_block {
-    size_t section, start, size_bytes; /* in the section */
+    size_t section, start, size_bytes; /* byte offset in the section, and size */
 } packed_block;
 
 static packed_block block_of(const packed_plan *plan, size_t block)
@@ -125,7 +125,7 @@ static bool block_is_right(const packed_view *view, size_t block)
                       digests_of(view) + block * DIGEST_BYTES);
 }
 
-/* The arena's last block and the names. */
+/* Returns whether the arena's last block and the table of names match their digests. */
 static bool ends_are_right(const packed_view *view)
 {
     const size_t *first = view->plan.first_blocks;
@@ -153,7 +153,7 @@ static const char *misfit(const mapped_file *file, const packed_header *expected
     const char *problem = foreign(file);
     if (problem) return problem;
     *view = (packed_view){.bytes = file->bytes, .header = found};
-    /* The size first: what lies beyond the end of a mapped file must not be touched. */
+    /* The size is checked first, because bytes beyond the end of a mapped file must not be touched. */
     if (!plan_sections(&view->plan, expected->section_bytes) || file->size_bytes < view->plan.end)
         return "is shorter than what this model needs";
     if (file->size_bytes > view->plan.end ||
@@ -284,7 +284,8 @@ static deberta_status digest_config(const char *folder, char digest[65], deberta
     return status;
 }
 
-/* Its own header says what to expect. */
+/* Returns the reason why a packed file without a checkpoint cannot be used, or NULL; its own header gives the expected
+ * sizes. */
 static const char *misfit_alone(const mapped_file *file, packed_view *view)
 {
     const char *problem = foreign(file);
@@ -379,7 +380,7 @@ static deberta_status write_file(const char *path, const packed_header *header, 
     return status;
 }
 
-/* The digests of all blocks, one after the other, in new memory. */
+/* Writes the digests of all blocks, one after the other, to new memory. */
 static deberta_status digest_sections(const packed_sections *sections, packed_header *header, char **digests,
                                       deberta_error *err)
 {

@@ -46,18 +46,18 @@ typedef struct packed_sections {
 } packed_sections;
 
 /* Maps the packed weights of the checkpoint, whose sections have these sizes, and points to them, 64-byte aligned.
- * Without a fitting file nothing is mapped; then *packed says whether there is none, or one that does not fit. */
+ * Without a fitting file nothing is mapped, and *packed says whether there is no file or one that does not fit. */
 deberta_status packed_file_map(const checkpoint *files, deberta_precision precision, packed_sections *sections,
                                mapped_file *file, deberta_packed *packed, deberta_error *err);
-/* Compares everything: every block with its digest, and the checkpoint's files with those from which it was made.
- * DEBERTA_E_FILE: there is none; DEBERTA_E_FORMAT: the difference. */
+/* Compares every block with its digest, and the checkpoint's files with those from which the packed file was made.
+ * Returns DEBERTA_E_FILE if there is no packed file, DEBERTA_E_FORMAT with the first difference. */
 deberta_status packed_file_check(const checkpoint *files, deberta_precision precision, packed_sections sections,
                                  deberta_error *err);
 /* Writes the packed file, whole or not at all; it uses only the options on_temporary and precision. */
 deberta_status packed_file_write(const checkpoint *files, const packed_sections *sections,
                                  const deberta_pack_options *options, deberta_error *err);
 
-/* Whether a folder without weights has a packed file of low precision. */
+/* Returns whether a folder without weights has a packed file of low precision. */
 bool packed_file_is_alone(const char *folder, deberta_precision precision);
 /* Maps the file and returns its sections; the caller compares sizes once it knows the model's. DEBERTA_E_FORMAT: it was
  * made with another config.json, or by another version, or is damaged. */

@@ -46,7 +46,7 @@ typedef struct packed_entry {
     size_t name_bytes;
 } packed_entry;
 
-/* The entry at *at, which moves on; what is wrong with it, NULL if nothing is. */
+/* Reads the entry at *at and moves *at past it. Returns the problem of a damaged entry, or NULL. */
 static const char *next_entry(const packed_tensors *table, size_t *at, packed_entry *entry)
 {
     const uint8_t *from = table->bytes + *at;

@@ -16,7 +16,7 @@
 typedef struct packed_tensors {
     const uint8_t *bytes;
     size_t size_bytes;
-    const char *place; /* for messages */
+    const char *place; /* name of the file, for messages */
 } packed_tensors;
 
 size_t packed_tensors_bytes(const checkpoint *files);

@@ -33,7 +33,7 @@ static bool takes_of(reader *r, const char *prefix, const char *name, size_t cou
 
 static float unscaled(float value, double scale) { return scale == 1 ? value : (float)((double)value / scale); }
 
-/* Input `column` of output `output`. */
+/* Returns input `column` of output `output`. */
 static float packed_value(const packed_matrix *matrix, size_t output, size_t column)
 {
     const size_t start = column / matrix->block_depth * matrix->block_depth;
@@ -79,7 +79,7 @@ static void on_vector(void *context, const float *vector, size_t count, const ch
     if (takes(r, name, count)) memcpy(r->values, vector, count * sizeof *vector);
 }
 
-/* A walk over a copy: it sets addresses, which are those of the model. */
+/* Walks over a copy of the model, because the walk sets addresses; they come out equal to the model's. */
 static deberta_status walk(const deberta_model *model, const load_listener *listener, deberta_error *err)
 {
     deberta_model copy = *model;

@@ -92,8 +92,8 @@ static const struct {
     {"qa_outputs.bias", "2", ROLE_SMALL, WITH_QA},
 };
 
-/* The tensors that meet hidden states, some of whose channels may be outliers: a LayerNorm gives them, what is
- * multiplied with them reads them. */
+/* Tensors that write or read hidden states, some of whose channels may be outliers: LayerNorms write them, products
+ * read them. */
 typedef enum hidden_use { NO_HIDDEN, READS_HIDDEN, GIVES_HIDDEN } hidden_use;
 static const struct {
     const char *name;
@@ -155,7 +155,7 @@ static bool is_present(const synthetic_weights *made, size_t index)
     }
 }
 
-/* It only has to tell names apart. */
+/* The hash only has to distinguish names. */
 static uint64_t hash_name(const char *name, uint64_t seed)
 {
     return hash_bytes(hash_of_nothing ^ seed * 0x9e3779b97f4a7c15u, name, strlen(name));
@@ -170,7 +170,8 @@ static double standard_deviation(const model_config *config, made_role role, dou
     case ROLE_LINEAR: return 1 / sqrt(inputs);
     default: break;
     }
-    /* q.k of d terms of variance s^4 each, divided by sqrt(d (1 + terms)), is to have deviation 1.2. */
+    /* The sum q.k of d terms of variance s^4 each, divided by sqrt(d (1 + terms)), shall have standard deviation 1.2.
+     */
     return sqrt(1.2 * sqrt(1 + (double)config->position_terms) / inputs);
 }
 
@@ -213,7 +214,8 @@ static bool find_made(const void *context, const char *name, weight_tensor *foun
     return false;
 }
 
-/* Without a relative table, types, a convolution ... the config's sizes are 0; its parts go by the same names. */
+/* Returns whether the model has the tensor. Parts that it lacks, such as the relative table or the convolution, have
+ * size 0 in the config. */
 static bool is_wanted(const synthetic_weights *made, size_t index, const weight_tensor *found)
 {
     const char *name = tensors[index].name;
@@ -245,7 +247,7 @@ void synthetic_visit(const synthetic_weights *made,
 
 /* ----------------------------------------------------------------------------------------------------------- making */
 
-/* 64 well mixed bits for every counter (Steele, Lea, Flood: SplitMix64): two uniform numbers in [-1/2, 1/2) of 24 bits
+/* Mixes a counter to 64 bits (Steele, Lea, Flood: SplitMix64), which give two uniform numbers in [-1/2, 1/2) of 24 bits
  * each. */
 static inline uint64_t mixed_bits(uint64_t key, uint64_t counter)
 {
@@ -299,7 +301,7 @@ static deberta_status read_made(const void *context, const weight_tensor *from, 
     (void)err;
     size_t columns = from->rank > 1 ? from->shape[1] : 1;
     while (count > 0) {
-        /* Only in_proj changes its scale, from row to row. */
+        /* Only the scale of in_proj differs from row to row. */
         size_t row = first / columns, run = from->made.period ? minimum(count, (row + 1) * columns - first) : count;
         bool value_row = from->made.period && row % from->made.period >= from->made.period / 3 * 2;
         make_values(from->made.key, first, run, from->made.mean,

@@ -21,7 +21,7 @@ typedef struct synthetic_weights {
 
 enum { SYNTHETIC_MOST_OUTLIERS = 64 };
 
-/* Whether a channel of the hidden states is an outlier: channels (2 k + 1) h / (2 outliers). */
+/* Returns whether a channel of the hidden states is an outlier: channels (2 k + 1) h / (2 outliers). */
 bool synthetic_is_outlier(const synthetic_weights *weights, size_t channel);
 
 /* Makes a source; `weights` must outlive it. */
@@ -44,7 +44,7 @@ void synthetic_visit(const synthetic_weights *weights,
  * heads=N, the attention heads, gives all heads that one model can have: these, and sequence=3 where neither is
  * given. */
 
-/* Whether the path names a made-up model. */
+/* Returns whether the path names a made-up model. */
 bool synthetic_names(const char *path);
 /* Writes the canonical name of a made-up model: keys in one order, without those that equal its shape's values. False
  * where the name means no model or the room is too small. */

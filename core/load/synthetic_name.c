@@ -14,11 +14,11 @@ static const char scheme[] = "synthetic:";
 typedef struct recipe {
     size_t version, layers, vocab, hidden, embedding, heads, intermediate, buckets, convolution, positions, distance,
         types, biased, seed, outliers, outlier_size, terms, epsilon; /* epsilon: 7 means 1e-7 */
-    size_t lm, rtd, sequence, token, qa;                             /* sequence and token: so many labels */
+    size_t lm, rtd, sequence, token, qa;                             /* sequence and token: number of labels */
     bool all_tasks;
 } recipe;
 
-enum { LABELS_UNASKED = 3, LABELS_WITHOUT_CLASSIFIER = 2 /* as where config.json has no num_labels */ };
+enum { LABELS_UNASKED = 3, LABELS_WITHOUT_CLASSIFIER = 2 /* default where config.json has no num_labels */ };
 
 enum { TERMS_BOTH, TERMS_C2P, TERMS_P2C, TERMS_NONE, TERMS_COUNT };
 static const char *const term_names[TERMS_COUNT] = {"both", "c2p", "p2c", "none"};
@@ -146,7 +146,8 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
         r->version == 2 ? "layer_norm" : "none", r->biased ? "true" : "false", r->convolution,
         r->embedding ? r->embedding : r->hidden, labels);
     DEBERTA_TRY(config_parse(config, text, (size_t)length, path, err));
-    config->reference = DEBERTA_REFERENCE_MICROSOFT; /* no library wrote it, and published digests stand on this rule */
+    /* No library wrote this config, and the published digests depend on this rule. */
+    config->reference = DEBERTA_REFERENCE_MICROSOFT;
     return DEBERTA_OK;
 }
 
@@ -177,7 +178,7 @@ static deberta_status settle_tasks(recipe *r, unsigned *heads, const char *path,
     return DEBERTA_OK;
 }
 
-/* shape: what the name says before its keys. */
+/* Parses a name. *shape receives the values of the shape, *chosen these with the keys applied. */
 static deberta_status parse_name(recipe *chosen, recipe *shape, unsigned *heads, const char *path, deberta_error *err)
 {
     const char *text = path + sizeof scheme - 1;
@@ -192,7 +193,7 @@ static deberta_status parse_name(recipe *chosen, recipe *shape, unsigned *heads,
     return settle_tasks(chosen, heads, path, err);
 }
 
-/* Values that mean the same become one. */
+/* Replaces values that mean the same by one of them. */
 static void settle_values(recipe *r, const recipe *shape)
 {
     r->lm = r->lm > 0, r->rtd = r->rtd > 0, r->qa = r->qa > 0;

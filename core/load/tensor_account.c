@@ -62,7 +62,7 @@ static int by_address(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* A name of a file, of which packed ones have no end. */
+/* Name of a tensor in a file; in a packed file it has no terminator. */
 typedef struct stored_name {
     const char *text;
     size_t bytes;
@@ -83,7 +83,8 @@ static bool is_of_adapter(stored_name name)
     return false;
 }
 
-/* "encoder.layer.3.output.x": takes the layer's part off, and says which layer; false elsewhere. */
+/* Removes "encoder.layer.3." from the beginning of a name and sets *layer. Returns false, without a change, for other
+ * names. */
 static bool take_layer(stored_name *name, size_t *layer)
 {
     static const char begin[] = "encoder.layer.";
@@ -109,7 +110,7 @@ static const struct leftover *find_leftover(stored_name name)
 
 /* The findings of one walk over the names. */
 typedef struct leftover_sums {
-    size_t first_layer, last_layer; /* beyond those that config.json has; first 0: none */
+    size_t first_layer, last_layer; /* layers in the file beyond those that config.json has; first 0: none */
     size_t off[sizeof leftovers / sizeof *leftovers];
     bool adapter_outside;
     quoted outside;
@@ -124,7 +125,7 @@ static deberta_status tensor_account_refuse(const deberta_model *model, stored_n
                      : "the model computes something else; take it out of the file if it is not needed");
 }
 
-/* A name below "encoder." or "embeddings." that nothing used. */
+/* Judges a name below "encoder." or "embeddings." that nothing has used. */
 static deberta_status tensor_account_judge(const deberta_model *model, stored_name name, leftover_sums *sums,
                                            deberta_error *err)
 {
@@ -136,10 +137,10 @@ static deberta_status tensor_account_judge(const deberta_model *model, stored_na
         if (layer > sums->last_layer) sums->last_layer = layer;
         return DEBERTA_OK;
     }
-    if (of_layer && layer >= model->config.layers) return DEBERTA_OK; /* fewer were asked for */
+    if (of_layer && layer >= model->config.layers) return DEBERTA_OK; /* The caller asked for fewer layers. */
     const struct leftover *known = find_leftover(inner);
     if (!known) return tensor_account_refuse(model, name, err);
-    /* transformers creates it without reading it, where no term of attention needs the table. */
+    /* transformers creates this tensor without reading it where no term of attention needs the table. */
     const bool spare = (strcmp(known->name, "encoder.LayerNorm.") == 0 && model->config.norm_relative) ||
                        (strcmp(known->name, "encoder.rel_embeddings.weight") == 0 && model->config.relative_attention);
     if (known->use == OFF && !spare) sums->off[known - leftovers]++;
@@ -155,7 +156,7 @@ static deberta_status add_notes(deberta_model *model, const leftover_sums *sums,
                               sums->first_layer, sums->last_layer, model->stored_layers));
     for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++) {
         const char *name = leftovers[i].name, *rest = name[strlen(name) - 1] == '.' ? "*" : "";
-        /* Microsoft's decoder is done without the table where it has another shape (load_layers.c says so). */
+        /* A position table of another shape is left out; load_layers.c adds the note. */
         if (sums->off[i] && strcmp(name, "embeddings.position_embeddings.weight") != 0)
             DEBERTA_TRY(notes_add(&model->notes, err, "%s: %s%s is not used: config.json turns it off (%s)", where,
                                   name, rest, leftovers[i].why));

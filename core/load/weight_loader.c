@@ -11,7 +11,7 @@ enum { NAME_CAPACITY = 128 };
 
 /* ------------------------------------------------------------------------------------------------ checkpoint source */
 
-/* Keeps in mind that the tensor is used. */
+/* Records that the tensor is used. */
 static deberta_status tensor_account_use(tensor_account *account, const weight_tensor *found, deberta_error *err)
 {
     if (!found->name) return DEBERTA_OK;
@@ -77,7 +77,7 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored)
 
 deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err)
 {
-    enum { ARRAYS = 7 }; /* of `channels` floats */
+    enum { ARRAYS = 7 }; /* Carves the arrays of a spread of `channels` floats each. */
     size_t floats = 0, bytes = 0;
     if (!size_multiply(loader->scratch_floats, loader->executor->threads, &floats) ||
         !size_multiply(floats + ARRAYS * loader->channels, sizeof(float), &bytes) ||

@@ -20,29 +20,29 @@
 #include "core/model/quantized.h"
 
 typedef struct weight_tensor {
-    const char *place; /* its file, for messages */
+    const char *place; /* name of its file, for messages */
     const char *name;  /* the source's address of the name, which identifies the tensor; NULL: the source lists none */
     size_t rank, shape[TENSOR_MAX_RANK];
     tensor_dtype dtype;
-    const tensor *stored; /* the tensor of a checkpoint */
-    size_t index;         /* the index in a set of tensors in memory */
-    struct {              /* of made-up weights: value e is mean + deviation u(key, e), see synthetic.c */
+    const tensor *stored; /* tensor of a checkpoint */
+    size_t index;         /* index in a set of tensors in memory */
+    struct {              /* for made-up weights: value e is mean + deviation u(key, e), see synthetic.c */
         uint64_t key;
         float mean, deviation;
-        size_t period; /* v1's in_proj: rows repeat q, k, v of each head; 0 elsewhere */
+        size_t period; /* of v1's in_proj, whose rows repeat q, k, v of each head; 0 elsewhere */
         float value_deviation;
-        unsigned use; /* use of the hidden states' channels, where some are outliers; 0: none */
+        unsigned use; /* how the tensor uses the hidden states' channels, where some are outliers; 0: not at all */
     } made;
-    unsigned mark; /* 0, except in a source that decorates another: its private mark */
+    unsigned mark; /* private mark of a source that decorates another; else 0 */
 } weight_tensor;
 
 typedef struct weight_source {
     const void *context;
-    const char *name; /* the name in messages: the file, or the folder of several */
+    const char *name; /* name in messages: the file, or the folder of several */
     bool (*find)(const void *context, const char *name, weight_tensor *found);
     deberta_status (*read)(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
                            deberta_error *err);
-    /* Returns all values in place, or NULL: they must be read. May be NULL itself. */
+    /* Returns all values in place, or NULL if they must be read. The pointer itself may be NULL. */
     const float *(*view)(const void *context, const weight_tensor *from);
     void (*forget)(const void *context, const weight_tensor *from); /* its packed copy is made */
     /* Iterates over all names: *cursor is 0 at first; NULL after the last. is_outside: the tensor lies beside the base
@@ -76,16 +76,16 @@ typedef struct weight_loader {
     const kernels *kernels;
     executor *executor;
     const load_listener *listener; /* NULL: no listener */
-    char prefix[40];               /* prefix of all names, e.g. "encoder.layer.3." */
+    char prefix[40];               /* prefix of all names, such as "encoder.layer.3." */
     bool counting;                 /* whether checked tensors add to `parameters` */
-    bool unsmoothed;               /* do not smooth large channels, for a check */
+    bool unsmoothed;               /* whether to leave large channels as they are, for a check */
     size_t parameters;
-    tensor_account *account; /* tensors found while checking; NULL: no account */
+    tensor_account *account; /* account of the tensors found while checking; NULL: none */
     size_t scratch_floats;   /* floats that a worker needs: the largest matrix seen while measuring */
     float *scratch;          /* [threads][scratch_floats] while reading */
 
-    /* Low precision needs the digits of a layer's weights, and the known spreads of the channels around the current
-     * matrix and of the hidden states, after the last LayerNorm. */
+    /* Members for low precision: the digits of a layer's weights, the spreads of the current matrix's inputs and
+     * outputs, and that of the hidden states after the last LayerNorm. */
     size_t digits, channels; /* channels: the most that a matrix has on either side */
     channel_spread inputs, outputs, hidden;
     float *amplitudes; /* amplitudes of the inputs, for smoothing_factors */
@@ -106,7 +106,7 @@ static inline void loader_forget(const weight_loader *loader, const weight_tenso
 
 enum { ANY_SIZE = 0 };
 
-/* Whether there is a tensor of that name (after the prefix). */
+/* Returns whether there is a tensor of that name (after the prefix). */
 bool loader_has(const weight_loader *loader, const char *name);
 /* Finds a tensor that must exist with this shape, in which ANY_SIZE matches any size. */
 deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank,
@@ -123,7 +123,7 @@ deberta_status loader_table(weight_loader *loader, float **table, const char *na
 /* Outputs of a packed matrix from one tensor: group g consists of its rows from first_row + g row_step on. */
 typedef struct matrix_part {
     const char *weight;
-    const char *bias; /* [groups group_rows], NULL: zeros */
+    const char *bias; /* [groups group_rows]; NULL: zeros */
     size_t first_row, row_step;
     size_t tensor_rows;
     double scale; /* factor of weight and bias; 1: as stored */

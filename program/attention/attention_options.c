@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "program/attention/figure_data.h"
 #include "program/frame/input/input.h"
+#include "program/frame/output_names.h"
 #include "program/frame/text_output.h"
 
 const char *const figure_measures[] = {"variance", "shapley", "kl", NULL},

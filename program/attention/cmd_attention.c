@@ -5,6 +5,7 @@
 
 #include "program/attention/figure_kind.h"
 #include "program/commands.h"
+#include "program/frame/output_names.h"
 #include "program/frame/text_output.h"
 
 #define KIND_COMMAND(name) &figure_##name.command,
@@ -36,6 +37,7 @@ const command command_attention = {
     .name = "attention",
     .summary = "figures of attention: content-to-content, content-to-position, position-to-content and what they make",
     .arguments = "[KIND | list] MODEL",
+    .writes = WRITES_OWN,
     .min_arguments = 0,
     .max_arguments = 1,
     .most_outputs = FIGURE_MOST_PATHS,

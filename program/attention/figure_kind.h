@@ -47,6 +47,7 @@ int figure_run(const common_options *options);
         .summary = summary_,                                                                                           \
         .arguments = "MODEL",                                                                                          \
         .most_outputs = FIGURE_MOST_PATHS,                                                                             \
+        .writes = WRITES_OWN,                                                                                          \
         .groups = groups_,                                                                                             \
         .size = sizeof(attention_options),                                                                             \
         .defaults = &(const attention_options){ATTENTION_DEFAULTS, __VA_ARGS__},                                       \

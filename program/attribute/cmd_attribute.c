@@ -487,6 +487,7 @@ const command command_attribute = {
     .name = "attribute",
     .summary = "which words, distances and positions an answer comes from: integrated gradients",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .groups = groups,
     .size = sizeof(attribute_options),
     .defaults = &(const attribute_options){.parts = DEBERTA_ATTRIBUTE_ALL},

@@ -1,4 +1,5 @@
 /* Draws the time of each engine as bars, a panel for each length. SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,11 @@ enum { WHO = BENCH_ENGINE | BENCH_ISA | BENCH_PRECISION };
 #define OWN_SHADE   0.35
 #define OTHER_SHADE 0.75
 
-static bool is_own(const bench_result *r) { return strncmp(r->engine, "deberta", strlen("deberta")) == 0; }
+/* "accelerate" is the package inside transformers. */
+static bool is_own(const bench_result *r)
+{
+    return strncmp(r->engine, "deberta", strlen("deberta")) == 0 || strcmp(r->engine, "accelerate") == 0;
+}
 
 static int by_time(const void *left, const void *right)
 {
@@ -119,17 +124,47 @@ static void add_row(bench_drawing *drawing, const bench_result *const *members, 
     drawing->panel_count++;
 }
 
+static int by_length(const void *left, const void *right)
+{
+    const bench_result *a = *(const bench_result *const *)left, *b = *(const bench_result *const *)right;
+    return a->n != b->n ? (a->n > b->n) - (a->n < b->n) : (a > b) - (a < b);
+}
+
+/* The first result of each row, the shortest row first. */
+static size_t find_rows(const bench_results *all, const bench_result **firsts)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < all->count; k++) {
+        bool known = false;
+        for (size_t j = 0; j < count && !known; j++) known = bench_result_alike(firsts[j], &all->result[k], WHO);
+        if (!known) firsts[count++] = &all->result[k];
+    }
+    qsort(firsts, count, sizeof(const bench_result *), by_length);
+    return count;
+}
+
+static double most_of_others(const bench_results *all)
+{
+    double most = 0;
+    for (size_t k = 0; k < all->count; k++) most = fmax(most, all->result[k].other_cores);
+    return most;
+}
+
 void bench_fill_bars(bench_drawing *drawing)
 {
     const bench_results *all = drawing->results;
-    const bench_result **members = options_take(drawing->options, all->count, sizeof *members);
+    const bench_result **members = options_take(drawing->options, all->count, sizeof *members),
+                       **firsts = options_take(drawing->options, all->count, sizeof *firsts);
     const precision_list precisions = find_precisions(drawing);
-    for (size_t k = 0; k < all->count; k++) {
-        bool known = false;
-        for (size_t j = 0; j < k && !known; j++) known = bench_result_alike(&all->result[j], &all->result[k], WHO);
-        const size_t count = known ? 0 : row_of(all, &all->result[k], members);
+    const size_t rows = find_rows(all, firsts);
+    for (size_t k = 0; k < rows; k++) {
+        const size_t count = row_of(all, firsts[k], members);
         if (engines_vary(members, count)) add_row(drawing, members, count, &precisions);
     }
     if (!drawing->panel_count) return;
     bench_add_note(drawing, "Bars are medians of one encode.");
+    const double others = most_of_others(all);
+    if (others > NOISY_CORES)
+        bench_add_note(drawing,
+                       options_text(drawing->options, "Other processes used up to %.1f cores meanwhile.", others));
 }

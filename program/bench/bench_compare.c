@@ -107,6 +107,7 @@ const command command_bench_compare = {
     .name = "bench compare",
     .summary = "which points became faster or slower, and whether that can be chance: runs against runs",
     .arguments = "A.json B.json | A.json... with B.json... | F.json... --by WHAT",
+    .writes = WRITES_TABLE,
     .min_arguments = 1,
     .max_arguments = 256,
     .size = sizeof(compare_options),

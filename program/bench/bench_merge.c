@@ -108,6 +108,7 @@ const command command_bench_merge = {
     .name = "bench merge",
     .summary = "parts of one sweep, as the tasks of a job array measured them, as one file",
     .arguments = "PART.json...",
+    .writes = WRITES_JSON,
     .min_arguments = 2,
     .max_arguments = 4096,
     .options = table,

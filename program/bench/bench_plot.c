@@ -4,6 +4,7 @@
 #include "program/bench/bench_drawing.h"
 #include "program/bench/bench_options.h"
 #include "program/frame/figure_style.h"
+#include "program/frame/output_names.h"
 
 enum { MOST_PATHS = 16, MOST_FILES = 64 };
 
@@ -150,6 +151,7 @@ const command command_bench_plot = {
     .name = "bench plot",
     .summary = "curves, heat maps, stacks and rooflines of what `bench --json` wrote",
     .arguments = "F.json...",
+    .writes = WRITES_OWN,
     .max_arguments = MOST_FILES,
     .size = sizeof(plot_options),
     .options = table,

@@ -203,6 +203,7 @@ const command command_bench_train = {
     .name = "bench train",
     .summary = "a step of training: seconds by stage, work, share of the peak, memory",
     .arguments = "MODEL",
+    .writes = WRITES_TABLE,
     .min_arguments = 1,
     .max_arguments = 1,
     .size = sizeof(train_bench_options),

@@ -200,6 +200,7 @@ const command command_bench = {
     .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, requests, train, "
                "compare, merge, plot",
     .arguments = "MODEL",
+    .writes = WRITES_TABLE,
     .size = sizeof(bench_options),
     .defaults = &(const bench_options){.sweep = {.min_seconds = -1, .roof_share = SWEEP_DEFAULT_ROOF_SHARE}},
     .options = table,

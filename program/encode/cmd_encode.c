@@ -160,6 +160,7 @@ const command command_encode = {
     .name = "encode",
     .summary = "hidden states, attention, components and head logits into a file; vectors of whole corpora",
     .arguments = "MODEL",
+    .writes = WRITES_OWN,
     .groups = groups,
     .size = sizeof(encode_options),
     .example =

@@ -47,3 +47,7 @@ const option *option_of_member(const common_options *options, const void *member
 void option_values_fill(common_options *options);
 /* Refuses two outputs of one name, and outputs that the command reads. */
 void option_outputs_check(const common_options *options);
+/* Takes a name such as x.json for --json, where the command has it. */
+void output_names_choose(common_options *options);
+/* Refuses an --out whose suffix names something else than what is written there. */
+void output_names_check(const common_options *options);

@@ -148,8 +148,10 @@ void option_values_fill(common_options *options)
 {
     const option_scan *scan = options->scan;
     for (size_t k = 0; k < scan->given_count; k++) fill_one(options, &scan->given[k]);
+    output_names_choose(options);
     for (size_t k = 0; k < scan->given_count; k++) check_combination(options, scan->given[k].option);
     option_outputs_check(options);
+    output_names_check(options);
     const char *name = getenv("DEBERTA_ISA"); /* an empty variable counts as not set */
     if (name && *name && option_is_common(options_find(options->command, "isa")) &&
         !option_given(options, &options->isa))

@@ -148,17 +148,28 @@ typedef struct option_group {
 /* Whether and how a command's work is divided among several ranks. */
 typedef enum command_spread { SPREADS_NOT, SPREADS_STEPS /* steps of a training */, SPREADS_SHARDS } command_spread;
 
+/* What a command writes to --out, with which the suffix of the name must agree (output_names.c). */
+typedef enum command_writes {
+    WRITES_TEXT,   /* text or, where it has --json, one document */
+    WRITES_LINES,  /* text or, with --json, an object a line */
+    WRITES_TABLE,  /* a table in the format of --format */
+    WRITES_JSON,   /* a document */
+    WRITES_FOLDER, /* a folder; with --one-batch as WRITES_TEXT */
+    WRITES_PAGE,   /* a folder or a page */
+    WRITES_OWN     /* tensors, figures: the command checks the suffix itself */
+} command_writes;
+
 struct command {
-    const char *name, *summary; /* the summary is one line, lower case, no full stop */
-    const char *arguments;      /* positional arguments as in the usage line: "MODEL" or "[MODEL]" */
-    /* both 0: one argument for each of these words, of which a last one in brackets may be missing */
-    size_t min_arguments, max_arguments;
-    const option_group *groups; /* groups besides the common options */
-    size_t size;                /* size of the command's struct; 0: common_options alone */
-    const void *defaults;       /* initial state of the struct, `size` bytes; NULL: zeros */
-    const option *options;      /* one untitled table instead of groups */
-    size_t most_outputs;        /* how often --out may be given; 0 means once */
-    const char *example;        /* whole command lines as typed */
+    const char *name, *summary;          /* the summary is one line, lower case, no full stop */
+    const char *arguments;               /* positional arguments as in the usage line: "MODEL" or "[MODEL]" */
+    size_t min_arguments, max_arguments; /* both 0: one for each of these words; one in brackets may be missing */
+    const option_group *groups;          /* groups besides the common options */
+    size_t size;                         /* size of the command's struct; 0: common_options alone */
+    const void *defaults;                /* initial state of the struct, `size` bytes; NULL: zeros */
+    const option *options;               /* one untitled table instead of groups */
+    size_t most_outputs;                 /* how often --out may be given; 0 means once */
+    command_writes writes;
+    const char *example; /* whole command lines as typed */
     int (*run)(const common_options *options);
     /* Commands of two words, named "<name> <word>"; the first argument chooses one. NULL-terminated, or NULL. The
      * command itself runs if none has that word. */

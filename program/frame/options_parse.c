@@ -152,6 +152,8 @@ static void refuse_single_dash(const common_options *options, const char *text)
     if (length > 1 && option_find(options->command, text + 1, length, 0).option)
         usage_wrong(options, "unknown option '%.*s'; did you mean -%.*s?", (int)length + 1, text, (int)length + 1,
                     text);
+    const char *here = length > 1 ? options_known_elsewhere(options, options->command, text + 1, length) : NULL;
+    if (here) usage_wrong(options, "unknown option '%.*s'; %s", (int)length + 1, text, here);
 }
 
 /* Scans one argument that begins with a dash; advances *index over its value. */

@@ -24,17 +24,9 @@ void text_output_discard(text_output *output);
 void text_output_must(const common_options *options, text_output *output, deberta_status status,
                       const deberta_error *error);
 
-/* Refuses an --out with the suffix of a picture, for commands that print there. */
-void check_text_path(const common_options *options);
-/* Calls check_text_path for the common --out. */
-void check_text_out(const common_options *options);
-/* Checks before any computation that every --out has the suffix of a figure. */
-void check_figure_paths(const common_options *options);
-
-/* Prints the object to stdout, and releases it. */
+/* Prints and releases. */
 void print_json(const common_options *options, json_t *object);
-void print_json_to(const common_options *options, const char *path, json_t *object); /* path: as for
-                                                                                      * text_output_open */
+void print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
 /* Writes the object on one line of an open file, and releases it. Without memory the program ends (output/scope.h);
  * closing the file reports write errors. */
 void write_json_line(FILE *out, json_t *object);

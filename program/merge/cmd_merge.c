@@ -107,6 +107,7 @@ const command command_merge = {
     .name = "merge",
     .summary = "join the shards of a corpus, after proof that they are whole",
     .arguments = "DIR",
+    .writes = WRITES_OWN,
     .options = options,
     .size = sizeof(merge_options),
     .example =

@@ -85,6 +85,7 @@ const command command_tokenize = {
     .name = "tokenize",
     .summary = "ids, tokens and offsets of texts",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(reading_options),
     .example = "  deberta tokenize models/demo --text 'a new store opened beside the new mall'\n"

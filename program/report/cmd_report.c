@@ -219,6 +219,8 @@ static void parse_parts(common_options *options, const char *text, part_choice *
             usage_wrong(options, "--%s: expected some of latency,verify%s, found '%.*s'",
                         choice == PART_ASKED_FOR ? "with" : "skip", count == PART_COUNT ? ",receptive-field" : "",
                         (int)length, at);
+        if (parts[k] && parts[k] != choice)
+            usage_wrong(options, "--with and --skip both name '%s': leave it out of one of them", part_names[k]);
         parts[k] = choice;
     }
 }
@@ -281,6 +283,7 @@ const command command_report = {
     .name = "report",
     .summary = "a page to explore in: attention of texts, what the model answers, receptive field, latency",
     .arguments = "MODEL",
+    .writes = WRITES_PAGE,
     .options = options,
     .size = sizeof(report_options),
     .defaults = &(const report_options){.lengths = "16-256*2", .reps = 7},

@@ -95,6 +95,7 @@ const command command_answer = {
     .name = "answer",
     .summary = "the span of a context that answers a question",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(answer_options),
     .defaults = &(const answer_options){.top = 3, .max_answer = LONGEST_ANSWER},

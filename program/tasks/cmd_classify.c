@@ -273,6 +273,7 @@ const command command_classify = {
     .name = "classify",
     .summary = "classes of texts, of pairs of texts, or which of several choices fits",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(classify_options),
     .defaults = &(const classify_options){.top = 5},

@@ -97,6 +97,7 @@ const command command_detect = {
     .name = "detect",
     .summary = "tokens of a text that look replaced",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(detect_options),
     .defaults = &(const detect_options){.threshold = 0.5},

@@ -11,6 +11,7 @@
 #include "program/frame/figure_style.h"
 #include "program/frame/input/labelled_text.h"
 #include "program/frame/open_model.h"
+#include "program/frame/output_names.h"
 #include "program/tasks/eval_output.h"
 #include "program/tasks/minimal_pairs.h"
 #include "program/tasks/task_run.h"
@@ -241,6 +242,7 @@ static int run_pairs(const common_options *options)
     if (o->score == PAIR_SCORE_RTD && option_given(options, &o->mlm_decoder))
         option_wrong(options, &o->mlm_decoder, "--score rtd has no use for a decoder");
     figure_style_refuse(options, &o->style);
+    check_output_name(&o->reading.common, &o->pair_scores, o->pair_scores, ".jsonl .ndjson .json .txt");
     return minimal_pairs_run(&o->reading, &request);
 }
 
@@ -310,6 +312,7 @@ const command command_eval = {
     .name = "eval",
     .summary = "accuracy, F1 and confusions of the classifier on labelled texts or pairs; minimal pairs",
     .arguments = "MODEL FILE.tsv ...",
+    .writes = WRITES_TABLE,
     .min_arguments = 1,
     .max_arguments = MOST_FILES,
     .groups = groups,

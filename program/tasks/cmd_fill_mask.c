@@ -267,6 +267,7 @@ const command command_fill_mask = {
     .name = "fill-mask",
     .summary = "what belongs at each [MASK] of a text",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(fill_mask_options),
     .defaults = &(const fill_mask_options){.top = 5},

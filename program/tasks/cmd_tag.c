@@ -177,6 +177,7 @@ const command command_tag = {
     .name = "tag",
     .summary = "labels of tokens, grouped to entities",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(tag_options),
     .example = "  deberta tag models/discriminator --text 'Come in, said the captain, and Tom opened the door.'\n"

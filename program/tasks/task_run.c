@@ -417,8 +417,7 @@ static deberta_status open_run(task_run *run, deberta_error *err)
     }
     if (!command->write) {
         if (!run->out || !path_has_suffix(run->out, ".jsonl") || !run->options->json)
-            usage_wrong(run->options,
-                        "--shards needs --json and --out FILE.jsonl: one line an item can be joined again");
+            usage_wrong(run->options, "--shards needs --out FILE.jsonl: an object a line can be joined again");
         run->rows.format = CORPUS_JSONL;
     }
     return open_rows(run, err);

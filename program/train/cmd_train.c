@@ -367,7 +367,7 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
     {                                                                                                                  \
         .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .groups = groups_,               \
         .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_,                  \
-        .without = "precision", .spreads = SPREADS_STEPS                                                               \
+        .writes = WRITES_FOLDER, .without = "precision", .spreads = SPREADS_STEPS                                      \
     }
 static const command train_mlm =
     TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "program/frame/output_names.h"
+
 enum { MOST_LAYERS = 256 };
 
 const train_options train_defaults = {
@@ -28,6 +30,7 @@ void train_options_check(const train_options *o)
         usage_wrong(&o->common, "--file needs --generator MODEL, whose draws are what is to be found out");
     if (o->labels && o->new_head)
         option_wrong(&o->common, &o->labels, "this makes a new head already: leave --new-head out");
+    check_output_name(&o->common, &o->gradients, o->gradients, ".safetensors");
     if (train_runs(o) && !options_out(&o->common)) usage_wrong(&o->common, "--steps needs --out FOLDER");
     if (t->shards & (t->shards - 1)) option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
     if (t->masking == DEBERTA_MASKING_UNIFORM && option_given(&o->common, &t->max_ngram))

@@ -197,6 +197,7 @@ const command train_plot = {
     .name = "train plot",
     .summary = "loss, rate and gradient norm of runs",
     .arguments = "RUN ...",
+    .writes = WRITES_OWN,
     .min_arguments = 1,
     .max_arguments = MOST_RUNS,
     .options = table,

@@ -117,6 +117,7 @@ const command train_tokenizer = {
     .name = "train tokenizer",
     .summary = "a tokenizer and a configuration from texts",
     .arguments = "",
+    .writes = WRITES_FOLDER,
     .options = table,
     .size = sizeof(tokenizer_options),
     .defaults = &(const tokenizer_options){.pieces = 8000, .layers = 6, .hidden = 256, .heads = 4},

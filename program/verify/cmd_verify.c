@@ -279,6 +279,7 @@ const command command_verify = {
     .name = "verify",
     .summary = "every tier bit for bit against scalar, and all of them against float64",
     .arguments = "[MODEL]",
+    .writes = WRITES_TABLE,
     .groups = groups,
     .size = sizeof(verify_request),
     .defaults = &(const verify_request){.tokens = 48, .segments = 1},

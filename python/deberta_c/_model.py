@@ -12,7 +12,7 @@ from . import _abi as abi
 from ._abi import ArgumentError, library, one_of, terminated, whole_number
 from . import _attribution, _program
 from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers
-from ._session import Capture, Changes, Matrices, Session, parse_ablations
+from ._session import Capture, Changes, Matrices, Session, check_not_closed, parse_ablations
 from ._tasks import Tasks
 
 
@@ -55,7 +55,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             abi.note(sentence)
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
-        """Returns another model of the same weights, with threads and memory of its own, for another thread of the program."""
+        """Another model of the same weights, with threads and memory of its own, for another thread of the program. Raises ArgumentError
+        where this one is closed."""
         self._session.check_open()
         other = object.__new__(Model)
         Tasks.__init__(other, self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}}, self._memory_limit)
@@ -67,6 +68,10 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             with self._session.working():
                 self._session.close()
                 self._session.weights = self._weights = abi.Owned(library.model_free)
+
+    def _check_not_closed(self) -> None:
+        """Raises ArgumentError after close()."""
+        check_not_closed(self._weights)
 
     def __exit__(self, *reason: Any) -> None:
         self.close()
@@ -120,7 +125,9 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     # ----------------------------------------------------------------------------------------------------------- tokens
 
     def tokenize(self, texts: Any, max_tokens: Optional[int] = None) -> Any:
-        """Returns the tokens of a text, or of a pair (text, second text); for a list of these a list. max_tokens cuts, [CLS] and [SEP] included."""
+        """Tokens of a text, or of a pair (text, second text); of a list of these a list. max_tokens cuts, frame included. A Tokens holds
+        ids, token_types and roles [n], character_spans and byte_spans [n, 2], begin and end. Raises ArgumentError for what is no text,
+        FileError where the folder holds no tokenizer."""
         items, single = as_texts(texts)
         assert items is not None
         with self._session.working():
@@ -130,7 +137,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         return found[0] if single else found
 
     def detokenize(self, ids: Any) -> str:
-        """Returns the text of ids, without [CLS], [SEP] and [PAD]."""
+        """The text that ids stand for, without [CLS], [SEP] and [PAD]. ids: integers [n]. Raises ArgumentError for an id outside the vocabulary."""
         with self._session.working():
             return self._tokenizer.spell(integers(ids, "ids"))
 
@@ -155,6 +162,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         ".p2c", ".logits" [B, heads, n, n] of the chosen heads in ascending order; "logits.sequence" [B, labels], "logits.rtd" [B, n],
         "logits.mlm", ".mlm_emd", ".token", ".qa" [B, n, labels]. Where lengths differ, a list of B arrays without the first axis.
         Results are the same bits for any batch_tokens, the number of tokens that are encoded together.
+        Raises ArgumentError for inputs and options that it cannot take and for a closed model, UnsupportedError for a head or a term that
+        the model has not, OutOfMemoryError beyond memory_limit.
         """
         one_of("hidden", hidden, "last", "all", None)
         most_tokens = whole_number("batch_tokens", batch_tokens)
@@ -234,7 +243,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         return found
 
     def position_row(self, distance: int) -> int:
-        """Returns the row of the relative table that c2p and p2c read for a query minus key distance."""
+        """The row, 0 to 2K - 1, of the relative table that c2p and p2c read for a query minus key distance, in tokens."""
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
             return int(library.position_row(info, abi.REFERENCES.index(self.opened_with.get("reference", "auto")), whole_number(
@@ -269,17 +278,24 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     def trace(self, text: Any = None, pair: Optional[str] = None, **options: Any) -> Dict[str, Any]:
         """Which states, heads and terms bring an answer back into a corrupted text: `deberta attention trace` with its options (corrupted=,
-        mask_word=, swap= or noise=; answer="were,was", class_=), as arrays. attention_figure(m, text, kind="trace", ...) draws it."""
+        mask_word=, swap= or noise=; answer="were,was", class_=), as arrays. attention_figure(m, text, kind="trace", ...) draws it.
+
+        Gives docs/json.md, deberta-trace/1, with measures and shares as float64 arrays: states [L + 1, tokens], heads, c2c, c2p and p2c
+        [L, A]; shares have no unit, measures are those of the answer, in logits. Raises ArgumentError for a closed model and for options
+        that the program does not take, UnsupportedError for a model opened with layers=."""
         return _program.trace(self, text, pair, **options)
 
     def receptive_field(self, **options: Any) -> Dict[str, Any]:
-        """Returns the result of `deberta receptive-field --json` for this model: docs/receptive-field.md has the members."""
+        """What `deberta receptive-field --json` says of this model, distances in tokens: docs/receptive-field.md has the members. options: as
+        of the program (tokens=512, depth=2). Raises ArgumentError for a closed model and for options that the program does not take."""
+        self._check_not_closed()
         return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **options})
 
     def attribute(self, text: Any, pair: Optional[str] = None, **options: Any) -> "_attribution.Attribution":
         """Which words, distances and positions an answer comes from (docs/attribution.md). text: one text, or a pair as a tuple. options: as
         of `deberta attribute` (class_="Moby-Dick", answer="store,house", token="captain", of="log-probability", baseline="pad", steps=64,
-        parts=["words", "distances"])."""
+        parts=["words", "distances"]). Values are logits, or natural logarithms with of="log-probability". Raises ArgumentError for a closed
+        model and for options that the program does not take, UnsupportedError within ablate and for a model opened with layers=."""
         return _attribution.attribute(self, text, pair, **options)
 
 

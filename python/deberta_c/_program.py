@@ -88,14 +88,18 @@ def json_of(*arguments: str, out: Any = None, **options: Any) -> Dict[str, Any]:
 
 
 def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
-    """Returns the folder of a model, and the options of an open one, with which the program opens it again."""
+    """The folder of a model, and what an open one was opened with: the program opens it again in the same way. Of a closed one nothing is
+    made, as nothing is encoded."""
+    if hasattr(model, "_check_not_closed"):
+        model._check_not_closed()
     return (model.path, dict(model.opened_with)) if hasattr(model, "opened_with") else (os.fsdecode(terminated("model", model)), {})
 
 
 def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
     """Latency of `deberta bench`, one dictionary a point, as pandas.DataFrame takes them: model, isa, threads, layers, batch, n,
     median_s, samples_s and the others of docs/json.md, deberta-bench/1. model: a folder or a Model. options: as of the program
-    (tokens=[16, 128], threads=2)."""
+    (tokens=[16, 128], threads=2). Names that end in _s are seconds, in _bytes bytes. Raises ArgumentError for a closed model and for
+    options that the program does not take."""
     folder, given = _opened(model)
     if "layers" in given:
         given["depth"] = given.pop("layers")
@@ -176,7 +180,9 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
     """A figure of `deberta attention` (docs/figures.md) of a text or a pair (text, second text). model: a folder, or a Model, as it is
     now: with its precision and what it is without in a block of ablate. kind: components (default), rollout, distance and others;
     difference and kernel take a list of texts. pair: the second segment, as in a tuple. out: a file or files to write as well, .svg,
-    .pdf or .png. options: as of the program (layers=2, heads=[0, 1], width_mm=85, font_size=9)."""
+    .pdf or .png. options: as of the program (layers=2, heads=[0, 1], width_mm=85, font_size=9): sizes in millimetres and points, layers
+    and heads from 0. Raises ArgumentError for a closed model, for options that the program does not take and for an out= that is one of
+    its inputs, UnsupportedError for a model opened with layers=."""
     folder, given = _opened(model)
     if given.pop("layers", None):
         raise UnsupportedError("the model was opened with its first layers only, figures are of whole models: open it without layers=")

@@ -25,11 +25,15 @@ def parse_ablations(terms: str) -> List[Any]:
     return list(found)
 
 
+def check_not_closed(weights: abi.Owned) -> None:
+    if not weights.handle:
+        raise ArgumentError("the model is closed: open it again, Model(path)")
+
+
 def check_open(weights: abi.Owned) -> None:
     if weights.pid != os.getpid():
         raise ArgumentError("the model was opened before a fork: its threads are in the other process; open it again in this one")
-    if not weights.handle:
-        raise ArgumentError("the model is closed")
+    check_not_closed(weights)
 
 
 class Capture:

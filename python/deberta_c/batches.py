@@ -7,6 +7,7 @@ SPDX-License-Identifier: MIT
 """
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -42,11 +43,23 @@ class Encoder:
         one_of("task", task, *TASKS, None)
         self.path, self.column, self.pair, self.pool, self.task = os.fspath(path), column, pair, pool, task
         self.task_options = dict(task_options or {})
+        self._check_task(pool)
         self.into = into or task or "vector"
         self.max_tokens, self.batch_tokens = max_tokens, whole_number("batch_tokens", batch_tokens, least=1)
         self.opening = {"isa": isa, "threads": threads, "precision": precision}
         self._model: Optional[Model] = None
         self._process = 0
+
+    def _check_task(self, pool: Optional[str]) -> None:
+        """What would be passed over is refused here, not in a worker at its first batch."""
+        if self.task is not None and pool is not None:
+            raise ArgumentError(f"pool: is for vectors, and task={self.task!r} gives answers: leave one of them out")
+        if self.task is None and self.task_options:
+            raise ArgumentError(f"task_options: {', '.join(map(str, self.task_options))}: there is no task: give task=, one of {', '.join(TASKS)}")
+        known = list(inspect.signature(getattr(Model, self.task)).parameters)[2:] if self.task else []
+        unknown = [name for name in self.task_options if name not in known or name == "max_tokens"]
+        if unknown:
+            raise ArgumentError(f"task_options: {self.task} has no {', '.join(map(str, unknown))}; it has {', '.join(name for name in known if name != 'max_tokens')}")
 
     def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "_model": None, "_process": 0}
@@ -59,6 +72,11 @@ class Encoder:
         return self._model
 
     def __call__(self, batch: Mapping[str, Any]) -> Columns:
+        """The columns of the batch and, under `into`, one more: float32 [texts, h] vectors, or an object array of JSON texts. Raises
+        ArgumentError for what is no mapping of columns, and for a column that holds no list of texts."""
+        if not hasattr(batch, "keys") or not hasattr(batch, "__getitem__"):
+            raise ArgumentError(f"expected a batch, a mapping of columns such as {{{self.column!r}: [...]}}, found {type(batch).__name__}: an Encoder is "
+                                "what map(..., batched=True) calls, and Model(path).encode takes texts")
         texts = self._texts(batch)
         return {**batch, self.into: self._answers(texts) if self.task else self._vectors(texts)}
 

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import inspect
 import os
 import platform
 import time
@@ -24,6 +26,7 @@ class Comparison:
         self.about, self.rows = about, rows
 
     def as_dict(self) -> Dict[str, Any]:
+        """about and rows in one dictionary of numbers, texts and lists, as json.dumps takes it."""
         return {"about": self.about, "rows": self.rows}
 
     def __str__(self) -> str:
@@ -56,6 +59,8 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
     rows, one a precision: p50 and p99 of a call in seconds before and after; factor: the median over all pairs of before / after;
     largest_difference of all numbers in the results, and relative_difference, of the largest of them; changed: calls with other labels, or more or fewer numbers.
     memory: bytes of the base's weights in PyTorch, and what the library holds in their place.
+
+    Raises ArgumentError for an option that neither compare nor a call of the model takes, UnsupportedError for what accelerate refuses.
     """
     lending = lending_part()
     read = _texts(texts)
@@ -186,7 +191,10 @@ def _caller(model: Any, call: Any, tokenizer: Any, options: Dict[str, Any]) -> C
         return run
 
     if call is not None:
+        if options:
+            raise ArgumentError(f"compare: call= says how the model is called, so that {', '.join(f'{name}=' for name in options)} would be passed over: put it into call")
         return quiet(call)
+    _check_options(model, options)
     if hasattr(model, "predict") and hasattr(model, "rank"):  # a CrossEncoder
         return quiet(lambda one: model.predict([one] if isinstance(one, tuple) else one, show_progress_bar=False, **options))
     if not isinstance(model, torch.nn.Module):
@@ -194,6 +202,29 @@ def _caller(model: Any, call: Any, tokenizer: Any, options: Dict[str, Any]) -> C
     if tokenizer is None:
         raise ArgumentError(f"compare: a {type(model).__name__} by itself needs tokenizer=, or give a pipeline, or call=")
     return quiet(lambda one: _heads(model, tokenizer, one, options))
+
+
+# What a call of each kind takes: of a pipeline its steps, for which it sorts its options itself.
+STEPS = ("__call__", "_sanitize_parameters", "preprocess", "_forward", "postprocess")
+
+
+def _check_options(model: Any, options: Dict[str, Any]) -> None:
+    """Refuses options that no call would read: pipelines hand unknown ones to the tokenizer, which passes over them."""
+    if hasattr(model, "forward") and hasattr(model, "state_dict") and not hasattr(model, "rank"):
+        functions = [model.forward]
+    elif hasattr(model, "rank"):
+        functions = [model.predict]
+    else:
+        functions = [getattr(kind, step) for kind in type(model).__mro__ for step in STEPS if step in vars(kind)]
+        functions += [type(one).__call__ for one in (getattr(model, "tokenizer", None),) if callable(one)]
+    known = {name for function in functions for name, one in inspect.signature(function).parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    for name in options:
+        if name in known and name != "self":
+            continue
+        near = difflib.get_close_matches(name, sorted({*known, *inspect.signature(compare).parameters}), 1)
+        way = ("its type is the one that it was made with, pipeline(..., dtype=torch.float32)" if name in ("dtype", "torch_dtype")
+               else f"did you mean {near[0]}=?" if near else "call=lambda text: ... says how it is called otherwise")
+        raise ArgumentError(f"compare: neither compare nor a call of {type(model).__name__} takes {name}=; {way}")
 
 
 def _for_pipeline(pipeline: Any, one: Any) -> Any:

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 import base64
 import fcntl
 import json
+import multiprocessing.util
 import os
 import select
 import shutil
@@ -20,11 +21,10 @@ def find_chromium():
     return next((path for path in map(shutil.which, names) if path), None)
 
 
-class Browser:
-    """One page. Errors of its scripts are collected in `errors`."""
-    schemes = ("light", "dark")
+class Process:
+    """The browser itself. It needs seconds to start, and so stays until the tests that follow have had it."""
 
-    def __init__(self, program, width=1280, height=900):
+    def __init__(self, program):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_child, self.write_end = os.pipe()
         self.read_end, from_child = os.pipe()
@@ -38,22 +38,8 @@ class Browser:
             os.close(end)
         os.close(to_child)
         os.close(from_child)
-        self.buffer, self.next_id, self.errors, self.requests, self.events = b"", 0, [], [], []
-        self.session = None
-        self.session = self.call("Target.attachToTarget", targetId=self.first_page(), flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.call(f"{domain}.enable")
-        self.resize(width, height)
-
-    def first_page(self, seconds=60):
-        """The browser answers before it has opened its page."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            pages = [t["targetId"] for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"]
-            if pages:
-                return pages[0]
-            time.sleep(0.05)
-        raise TimeoutError(f"the browser opened no page in {seconds} s")
+        self.buffer, self.next_id = b"", 0
+        multiprocessing.util.Finalize(None, self.close, exitpriority=10)  # of a worker, too
 
     def close(self):
         self.process.kill()
@@ -73,7 +59,29 @@ class Browser:
         message, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(message)
 
+
+class Browser:
+    """One page, with cookies, storage and caches of its own. Errors of its scripts are collected in `errors`."""
+    schemes = ("light", "dark")
+    shared = None  # the process of all pages
+
+    def __init__(self, program, width=1280, height=900):
+        if Browser.shared is None or Browser.shared.process.poll() is not None:
+            Browser.shared = Process(program)
+        self.errors, self.requests, self.events, self.session = [], [], [], ""
+        self.context = self.call("Target.createBrowserContext", of_page=False)["browserContextId"]
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=self.context, of_page=False)["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True, of_page=False)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+        self.resize(width, height)
+
+    def close(self):
+        self.call("Target.disposeBrowserContext", browserContextId=self.context, of_page=False)
+
     def take_event(self, message):
+        if message.get("sessionId") != self.session:
+            return  # of a page that is closed
         self.events.append(message.get("method"))
         if message.get("method") == "Runtime.exceptionThrown":
             details = message["params"]["exceptionDetails"]
@@ -85,15 +93,15 @@ class Browser:
         elif message.get("method") == "Network.requestWillBeSent":
             self.requests.append(message["params"]["request"]["url"])
 
-    def call(self, method, seconds=60, **parameters):
-        self.next_id += 1
-        message = {"id": self.next_id, "method": method, "params": parameters}
-        if self.session:
+    def call(self, method, seconds=60, of_page=True, **parameters):
+        self.shared.next_id += 1
+        message = {"id": self.shared.next_id, "method": method, "params": parameters}
+        if of_page:
             message["sessionId"] = self.session
-        os.write(self.write_end, json.dumps(message).encode() + b"\0")
+        os.write(self.shared.write_end, json.dumps(message).encode() + b"\0")
         while True:
-            answer = self.read_message(seconds)
-            if answer.get("id") == self.next_id:
+            answer = self.shared.read_message(seconds)
+            if answer.get("id") == self.shared.next_id:
                 assert "error" not in answer, f"{method}: {answer['error']}"
                 return answer["result"]
             self.take_event(answer)
@@ -105,7 +113,7 @@ class Browser:
             self.requests, self.events = [], []
             self.call("Page.navigate", url=place)
             while "Page.loadEventFired" not in self.events:
-                self.take_event(self.read_message(60))
+                self.take_event(self.shared.read_message(60))
 
     def before_page(self, script):
         """A script that runs in every page before its own."""
@@ -130,9 +138,7 @@ class Browser:
         self.frame()
 
     def save_downloads(self, folder):
-        session, self.session = self.session, None
-        self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
-        self.session = session
+        self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder, browserContextId=self.context, of_page=False)
 
     def prefer(self, scheme):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

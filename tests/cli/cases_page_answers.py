@@ -14,6 +14,11 @@ MASKED = "The King and the [MASK] sat upon their thrones."
 WITH_FOCUS = "#layer=3&head=0&show=probs"
 
 
+def masked(bench):
+    """The page of the masked text, which the tests only look at."""
+    return f"file://{bench.shared('masked', lambda folder: bench.fine('report', DEMO, '-o', folder, '-q', '--text', MASKED))}/index.html"
+
+
 def in_percent(value):
     return f"{two_digits(100 * value)} %"
 
@@ -47,7 +52,7 @@ def same_answers(browser, before, now, what):
 def test_answers(bench):
     """The table says what fill-mask and classify say, with all terms and without."""
     with a_browser() as browser:
-        page = Page(browser, report(bench, DEMO, "--text", MASKED) + WITH_FOCUS)
+        page = Page(browser, masked(bench) + WITH_FOCUS)
         equal({name: cells[0] for name, cells in table_of(browser).items()}, words_of(bench), "all terms")
         set_box(browser, "#keep-scope", "layer")
         set_box(browser, "#keep-c2p", False)
@@ -65,7 +70,7 @@ def test_answers(bench):
 def test_answer_that_the_page_lacks(bench):
     """Two heads of different layers: the page does not guess, but names the command, which says it."""
     with a_browser() as browser:
-        page = Page(browser, report(bench, DEMO, "--text", MASKED) + WITH_FOCUS + "&removed=c2p%401%3A0%2Cp2c%403%3A1")
+        page = Page(browser, masked(bench) + WITH_FOCUS + "&removed=c2p%401%3A0%2Cp2c%403%3A1")
         contains(page.text("#answer-note"), "does not hold the answer")
         check(all(numbers[1] == "…" for numbers in table_of(browser).values()), f"nothing is made up: {table_of(browser)}")
         name, *words = shlex.split(page.text("#answer-command code"))
@@ -80,7 +85,7 @@ def way_of(browser):
 def test_way(bench):
     """From the tokens to the answer: what the heads say of each layer, the layer that is looked at, by mouse and keys."""
     with a_browser() as browser:
-        page = Page(browser, report(bench, DEMO, "--text", MASKED) + WITH_FOCUS)
+        page = Page(browser, masked(bench) + WITH_FOCUS)
         answers = page.about["texts"][0]["answers"]
         first = lambda answer: answer["masks"][0]["tokens"][0]
         way = way_of(browser)
@@ -110,7 +115,7 @@ def test_motion(bench):
     """Bars and the way move when a term is taken out; nothing does for whoever wants no motion, nor when a layer is chosen."""
     moving = "document.getAnimations().length"
     with a_browser() as browser:
-        url = report(bench, DEMO, "--text", MASKED) + WITH_FOCUS
+        url = masked(bench) + WITH_FOCUS
         for wish, moves in (("no-preference", True), ("reduce", False)):
             browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": wish}])
             page = Page(browser, url + f"&scale={wish}")  # another address: the page is loaded anew
@@ -126,7 +131,7 @@ def test_motion(bench):
 def test_parts_not_asked_for(bench):
     """Each says by which command it comes."""
     with a_browser() as browser:
-        page = Page(browser, report(bench, DEMO, "--text", MASKED))
+        page = Page(browser, masked(bench))
         for section, part in (("latency", "latency"), ("verification", "verify")):
             equal(shlex.split(page.text(f"#{section} code")), [*shlex.split(page.about["command"]), "--with", part], section)
 
@@ -148,7 +153,7 @@ def test_all_heads_fill_the_width(bench):
     """Few heads: the layers go on in a second column, and a click still finds its head."""
     with a_browser() as browser:
         browser.resize(1440, 900)
-        page = Page(browser, report(bench, DEMO, "--text", MASKED) + WITH_FOCUS + "&view=heads")
+        page = Page(browser, masked(bench) + WITH_FOCUS + "&view=heads")
         canvas, pane = browser.evaluate("[document.getElementById('heads').clientWidth, document.querySelector('.heads-pane').clientWidth]")
         check(canvas > .85 * pane, f"{canvas} of {pane} pixels")
         left, top, right = browser.evaluate("(() => { const box = document.getElementById('heads').getBoundingClientRect(); return [box.left, box.top, box.right]; })()")
@@ -162,7 +167,7 @@ def test_all_heads_fill_the_width(bench):
 def test_lines_behind_a_token(bench):
     """With a token chosen the other lines stay visible, on either ground."""
     with a_browser() as browser:
-        url = report(bench, DEMO, "--text", MASKED) + WITH_FOCUS + "&view=lines&token=4"
+        url = masked(bench) + WITH_FOCUS + "&view=lines&token=4"
         for scheme in ("light", "dark"):
             browser.prefer(scheme)
             Page(browser, url)
@@ -186,7 +191,7 @@ FAINT = """(() => {
 def test_contrast_and_names(bench):
     """Text of the new parts is 4.5 : 1 or more, and every control has a name; a root is one root."""
     with a_browser() as browser:
-        page = Page(browser, report(bench, DEMO, "--text", MASKED) + WITH_FOCUS + "&removed=c2p%403")
+        page = Page(browser, masked(bench) + WITH_FOCUS + "&removed=c2p%403")
         for scheme in ("light", "dark"):
             browser.prefer(scheme)
             browser.frame()

@@ -15,6 +15,7 @@ import resource
 import shutil
 import signal
 import struct
+import subprocess
 import time
 import zlib
 from unittest import SkipTest
@@ -76,8 +77,13 @@ def check_message(result, code, words):
         assert len(lines) == 1, f"expected one sentence\n{result.describe()}"
 
 
+@functools.cache
+def help_of(program):
+    return subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
+
+
 def has_figures(bench):
-    return "\n  attention " in bench.fine("--help").out
+    return "\n  attention " in help_of(bench.program)
 
 
 def is_sanitized(program):

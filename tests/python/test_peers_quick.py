@@ -73,8 +73,8 @@ def test_quick_measures_what_is_installed_and_names_the_rest(quick, capsys):
     assert f"**{ours / best:.3f}**" in said.out
     assert re.search(r"--quick took \d+ s", said.out)
     charts = {out / "bars.svg": 174, out / "bars-column.svg": 85}
-    if "no chart:" not in said.out:
-        assert all(f"the chart: {chart}" in said.out and "onnxruntime-lean" in chart.read_text() for chart in charts)
+    if "no figure:" not in said.out:
+        assert all(f"the figure: {chart}" in said.out and "onnxruntime-lean" in chart.read_text() for chart in charts)
         assert all(f'width="{width}' in chart.read_text() and chart.with_suffix(".png").exists() for chart, width in charts.items())
 
 
@@ -92,6 +92,20 @@ def test_time_that_is_over_ends_quick_and_the_same_command_goes_on(quick, capsys
         run("--seconds", "0")
     assert capsys.readouterr().out.count("not measured: the time is over") == 4
     assert run() == 0 and len(results(out)) == 4
+
+
+def test_what_not_all_engines_did_is_compared_with_nobody(quick, capsys, monkeypatch):
+    """The time is over within a second row: the table and the results have the first alone, and what was measured is kept."""
+    run, out = quick
+    assert run() == 0
+    monkeypatch.setattr(encode, "visit_once", lambda row, engine, campaign, runner: monkeypatch.setattr(campaign, "end", 0) or {
+        name: value for name, value in encode.Journal(out).visits[0].items() if name not in ("n", "engine")})
+    capsys.readouterr()
+    assert run("-n", f"{N},{N + 1}") == 0
+    said = capsys.readouterr().out
+    assert said.count("not measured: the time is over") == 3 and f"n={N + 1} threads=1 is in no table and no chart" in said
+    assert {found["n"] for found in json.loads((out / "latency" / "all.json").read_text())["results"]} == {N}
+    assert [visit["n"] for visit in encode.Journal(out).visits].count(N + 1) == 1
 
 
 def settled(*words):

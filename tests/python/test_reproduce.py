@@ -54,3 +54,20 @@ def test_the_list_says_what_it_took_and_what_was_not_run(out, monkeypatch):
     assert titles[-1] == "seconds" and row[0] == "README.md: memory of 65,536 tokens" and row[4] == "not run"
     (_, row) = [line.split("\t") for line in (out / "sum" / "list.tsv").read_text().splitlines()]
     assert row[4] == "ok" and float(row[5]) >= 0
+
+
+@pytest.mark.parametrize("words, found, missing", [(["--only", "twins"], [], "numpy and matplotlib not found"), (["--only", "twins"], ["numpy"], "python3-matplotlib"),
+                                                   (["--only", "grid-seeds"], [], "numpy not found"), (["--cheap"], ["matplotlib"], "numpy not found")])
+def test_what_is_missing_is_said_before_the_first_row(words, found, missing, out, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", *words, "--out", str(out / "none")])
+    find = reproduce.importlib.util.find_spec
+    monkeypatch.setattr(reproduce.importlib.util, "find_spec", lambda name: None if name in {"numpy", "matplotlib"} - {*found} else find(name))
+    assert reproduce.main() == reproduce.LACKS
+    said = capsys.readouterr()
+    assert missing in said.err and len(said.err.splitlines()) == 1 and not said.out and not (out / "none").exists()
+
+
+def test_a_program_that_is_not_there_is_said_first(out, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", "--only", "same_bits", "--out", str(out / "none")])
+    monkeypatch.setattr(reproduce, "PROGRAM", str(out / "nowhere"))
+    assert reproduce.main() == reproduce.LACKS and "./build.sh" in capsys.readouterr().err

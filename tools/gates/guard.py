@@ -236,6 +236,17 @@ def nearest(rows, begin, sources):
     return Wrong(begin + 1, rows[0], "these lines in another order or table", "; ".join(source.command for source in sources))
 
 
+def must_agree(line, number, term, sources):
+    found = sources.evaluate(term)
+    if not agrees(number, found):
+        raise Wrong(line, number, f"{found.normalize():f}", term)
+
+
+def must_hold(line, words, comparison, sources):
+    if sources.evaluate(comparison) is not True:
+        raise Wrong(line, words, "does not hold", comparison)
+
+
 def check_terms(begin, lines, sources, sections):
     """Compares the numbers of a block with its comment; returns how many are tied."""
     text = "\n".join(lines)
@@ -250,13 +261,10 @@ def check_terms(begin, lines, sources, sections):
             phrase, _, comparison = term[1:].partition('":')
             if phrase not in words:
                 raise Wrong(begin + 1, "other words", f'"{phrase}"', comparison.strip())
-            if sources.evaluate(comparison.strip()) is not True:
-                raise Wrong(begin + 1, phrase, "does not hold", comparison.strip())
+            must_hold(begin + 1, phrase, comparison.strip(), sources)
     for (line, number), term in zip(numbers, values):
         if term != "?":
-            found = sources.evaluate(term)
-            if not agrees(number, found):
-                raise Wrong(line, number, f"{found.normalize():f}", term)
+            must_agree(line, number, term, sources)
             tied += 1
     return tied
 
@@ -347,12 +355,9 @@ def check_ties(page, text, sources):
             if len(terms) < len(numbers):
                 raise Wrong(begin + 1, f"{len(numbers)} numbers", f"{len(terms)} terms", TIES)
             for number, term in zip(numbers, terms):
-                found = sources.evaluate(term)
-                if not agrees(number, found):
-                    raise Wrong(begin + 1, number, f"{found.normalize():f}", term)
+                must_agree(begin + 1, number, term, sources)
             for term in terms[len(numbers):]:
-                if sources.evaluate(term) is not True:
-                    raise Wrong(begin + 1, sentence, "does not hold", term)
+                must_hold(begin + 1, sentence, term, sources)
             yield 0, 0, None
         except (KeyError, SyntaxError, ValueError, ArithmeticError, TypeError, IndexError) as reason:
             yield 0, 0, Wrong((begin or 0) + 1, sentence, f"a term that cannot be read: {reason}", TIES)

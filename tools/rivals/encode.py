@@ -33,7 +33,7 @@ import time
 from pathlib import Path
 
 from rivals.engines import ENGINES, OURS, OWN, fits
-from rivals.results import median_deviation, name_list, number_list
+from rivals.results import median_deviation, name_list, number_list, plot
 from rivals.shapes import DOCUMENTS, SHAPES, errors_of, read_lengths
 from rivals.records import BENCHMARKS, record
 from rivals.tables_of_times import CSV_MODES, print_csv, print_tables
@@ -86,6 +86,9 @@ class Journal:
         enough = (v for v in mine if "failed" in v or (v["round"] == turn and (disturbed_too or not v["disturbed"])))
         return next(enough, None)
 
+    def knows(self, row, engine):
+        return any(v["engine"] == engine and self.row(v) == row for v in self.visits)
+
     def add(self, row, engine, turn, visit):
         line = dataclasses.asdict(row) | {"engine": engine, "round": turn} | visit
         self.visits.append(line)
@@ -110,6 +113,7 @@ class Campaign:
         self.documents = read_lengths(given.lengths_file)[: given.document_count]
         self.work, self.journal = Work(given.work, self.runner, given.program), Journal(given.out)
         self.patience = Patience(given.other_cpus, given.patience, 3, given.accept_disturbed)
+        self.cut = set()  # rows for which the time was over before each engine had a visit: nothing is compared in them
 
 
 # ----------------------------------------------------------------------------------------------------------- visits
@@ -270,6 +274,8 @@ def measure_row(row, campaign, runner):
         for engine in rotated(engines, turn):
             visit = campaign.journal.find(row, engine, turn, campaign.patience.accept)
             if visit is None and time.monotonic() > campaign.end:
+                if not campaign.journal.knows(row, engine):
+                    campaign.cut.add(row)
                 print(f"{row} {engine:16} not measured: the time is over; the same command goes on", flush=True)
                 continue
             if visit is None:
@@ -348,14 +354,15 @@ def write_report(path, environment, results):
     partial.rename(path)
 
 
-def collect_results(journal, mode, environment, documents):
-    return [make_result(row, engine, visits, next((engines[e] for e in OWN if e in engines), None), environment, documents)
-            for row, engines in journal.grouped(mode).items() for engine, visits in engines.items()]  # fmt: skip
+def collect_results(campaign, mode, environment):
+    return [make_result(row, engine, visits, next((engines[e] for e in OWN if e in engines), None), environment, campaign.documents)
+            for row, engines in campaign.journal.grouped(mode).items() if row not in campaign.cut for engine, visits in engines.items()]  # fmt: skip
 
 
-def write_reports(journal, folder, environment, documents):
+def write_reports(campaign, environment):
+    folder = campaign.given.out
     for mode in MODES:
-        results = collect_results(journal, mode, environment, documents)
+        results = collect_results(campaign, mode, environment)
         if not results:
             continue
         write_report(folder / mode / "all.json", environment, results)
@@ -452,13 +459,9 @@ CHARTS = {"bars-column": 85, "bars": 174}
 
 
 def draw(arguments):
-    """Draws the charts of latencies by the program itself; a program without figures reports it."""
     for name, width in CHARTS.items():
-        chart = arguments.out / f"{name}.svg"
-        command = [arguments.program, "bench", "plot", arguments.out / "latency" / "all.json", "--figure", "bars", "--width-mm", width,
-                   "-o", chart, "-o", chart.with_suffix(".png")]  # fmt: skip
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-        print(f"the chart: {chart}" if done.returncode == 0 else f"no chart: {done.stderr.strip()}")
+        targets = [arguments.out / f"{name}.{suffix}" for suffix in ("svg", "png")]
+        print(plot(arguments.program, arguments.out / "latency" / "all.json", "bars", targets, "--width-mm", width))
 
 
 def measure(arguments):
@@ -472,7 +475,9 @@ def measure(arguments):
         busy = busy_neighbour(max(os.sched_getaffinity(0))) if row.mode == "neighbour" else contextlib.nullcontext(0)
         with busy as neighbour:
             fine = measure_row(row, campaign, dataclasses.replace(campaign.runner, neighbour=neighbour)) and fine
-        write_reports(campaign.journal, arguments.out, environment, campaign.documents)
+        write_reports(campaign, environment)
+    for row in campaign.cut:
+        print(f"{row} is in no table and no chart until each engine was measured: the same command goes on", flush=True)
     return fine
 
 

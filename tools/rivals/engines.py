@@ -51,8 +51,6 @@ class Own:
     packed: bool = False  # maps the file of `deberta pack`
 
 
-
-
 def torch_version():
     import torch
     import transformers

@@ -11,12 +11,11 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-from rivals.results import number_list
+from rivals.results import name_list, number_list, plot
 from rivals.turns import PROGRAM, Failure, Runner, busy_neighbour
 
 LAYER, WHOLE = "synthetic:v3-base,vocab=1000,layers=1", "synthetic:v3-base,vocab=1000"
@@ -160,9 +159,7 @@ def draw(given):
     reports = [json.loads(path.read_text("utf-8")) for path in files]
     whole = given.out / "tokens.json"
     whole.write_text(json.dumps(reports[0] | {"results": [report["results"][0] for report in reports], "trends": []}), "utf-8")
-    targets = [word for suffix in ("png", "pdf") for word in ("-o", given.out / f"growth.{suffix}")]
-    done = subprocess.run([given.program, "bench", "plot", whole, "--figure", "latency", *targets], capture_output=True, text=True)
-    print(f"the figure: {given.out / 'growth.png'}" if done.returncode == 0 else f"no figure: {done.stderr.strip()}", file=sys.stderr)
+    print(plot(given.program, whole, "latency", [given.out / "growth.png", given.out / "growth.pdf"]), file=sys.stderr)
 
 
 def options(parser):
@@ -171,15 +168,13 @@ def options(parser):
     add("--program", type=Path, default=PROGRAM)
     add("--tokens", type=number_list, default=[512, 1024, 2048, 4096, 8192, 16384])
     add("--threads", type=int, default=min(2, CORES))
-    add("--only", type=lambda text: text.split(","), default=list(PARTS), help=f"parts to measure: {', '.join(PARTS)}")
+    add("--only", type=name_list(PARTS), default=list(PARTS), help=f"parts to measure: {', '.join(PARTS)}")
     add("--seconds", type=float, default=math.inf, help="begin no point after so long")
     add("--other-cpus", type=float, default=0.1, help="cores that others may use while a point is measured")
     add("--limit", type=float, default=900, help="seconds that one point may take")
 
 
 def run(given):
-    if unknown := [part for part in given.only if part not in PARTS]:
-        raise Failure(f"--only: {unknown[0]} is not among {', '.join(PARTS)}")
     whole = measure(given)
     text = "\n".join(page(given)) + "\n"
     (given.out / "growth.md").write_text(text, "utf-8")

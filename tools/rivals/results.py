@@ -7,6 +7,7 @@ import csv
 import math
 import random
 import statistics
+import subprocess
 
 STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}  # 97.5 % point by number of runs
 DRAWS = 10000
@@ -96,3 +97,10 @@ def name_list(known):
         return names
 
     return parse
+
+
+def plot(program, report, figure, targets, *options):
+    """Draws a figure of results by the program itself, and says where it is, or why there is none: the program may be built without figures."""
+    command = [program, "bench", "plot", report, "--figure", figure, *options, *(word for target in targets for word in ("-o", target))]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    return f"the figure: {targets[0]}" if done.returncode == 0 else f"no figure: {done.stderr.strip()}"
