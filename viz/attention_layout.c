@@ -136,8 +136,7 @@ static void draw_marks(draw_list *list, const attention_plan *p, double x, doubl
 {
     const draw_pen under = {white, 1.8, DRAW_SOLID}, over = {black, 0.8, DRAW_SOLID};
     for (size_t i = 0; i < p->spec->mark_count; i++) {
-        double width = fmax(p->cell, 0.8), height = fmax(p->cell_height, 0.8); /* keeps a mark on a tiny cell
-                                                                                * visible */
+        double width = fmax(p->cell, 0.8), height = fmax(p->cell_height, 0.8); /* keeps tiny marks visible */
         draw_rect box = {x + ((double)p->spec->marks[i].key + 0.5) * p->cell - width / 2,
                          y + ((double)p->spec->marks[i].query + 0.5) * p->cell_height - height / 2, width, height};
         draw_box(list, box, nothing, &under);

@@ -196,15 +196,13 @@ static surroundings measure_surroundings(draw_list *list, const chart_figure *sp
         chart_plot p = chart_plot_make(list, panel, style, (draw_rect){0, 0, width, height});
         around.left = fmax(around.left, chart_plot_left(list, &p));
         around.below = fmax(around.below, chart_plot_below(list, &p));
-        around.right = fmax(around.right, chart_axis_numbers_width(list, &p.x, &small) / 2); /* half of a number at the
-                                                                                              * very end */
+        around.right = fmax(around.right, chart_axis_numbers_width(list, &p.x, &small) / 2); /* half of a last number */
         if (panel->title || spec->panel_letters) around.above = fmax(around.above, 1.4 + draw_type_height(&bold));
     }
     return around;
 }
 
-static const double pleasant_height = 150, lowest_panel = 25, highest_panel = 90, between_lines = 3; /* lengths in
-                                                                                                      * mm */
+static const double pleasant_height = 150, lowest_panel = 25, highest_panel = 90, between_lines = 3; /* mm */
 
 /* Returns the height of a plot area of this width. Many lines of panels get lower ones, so that the figure fits on a
  * page. */
