@@ -160,14 +160,15 @@ typedef enum command_writes {
 } command_writes;
 
 struct command {
-    const char *name, *summary;          /* the summary is one line, lower case, no full stop */
-    const char *arguments;               /* positional arguments as in the usage line: "MODEL" or "[MODEL]" */
-    size_t min_arguments, max_arguments; /* both 0: one for each of these words; one in brackets may be missing */
-    const option_group *groups;          /* groups besides the common options */
-    size_t size;                         /* size of the command's struct; 0: common_options alone */
-    const void *defaults;                /* initial state of the struct, `size` bytes; NULL: zeros */
-    const option *options;               /* one untitled table instead of groups */
-    size_t most_outputs;                 /* how often --out may be given; 0 means once */
+    const char *name, *summary; /* the summary is one line, lower case, no full stop */
+    const char *arguments;      /* positional arguments as in the usage line: "MODEL" or "[MODEL]" */
+    /* both 0: one argument for each of these words, of which a last one in brackets may be missing */
+    size_t min_arguments, max_arguments;
+    const option_group *groups; /* groups besides the common options */
+    size_t size;                /* size of the command's struct; 0: common_options alone */
+    const void *defaults;       /* initial state of the struct, `size` bytes; NULL: zeros */
+    const option *options;      /* one untitled table instead of groups */
+    size_t most_outputs;        /* how often --out may be given; 0 means once */
     command_writes writes;
     const char *example; /* whole command lines as typed */
     int (*run)(const common_options *options);

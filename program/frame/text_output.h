@@ -24,7 +24,7 @@ void text_output_discard(text_output *output);
 void text_output_must(const common_options *options, text_output *output, deberta_status status,
                       const deberta_error *error);
 
-/* Prints and releases. */
+/* Prints the object to stdout, and releases it. */
 void print_json(const common_options *options, json_t *object);
 void print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
 /* Writes the object on one line of an open file, and releases it. Without memory the program ends (output/scope.h);
