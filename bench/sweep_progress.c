@@ -8,8 +8,7 @@
 static double estimate_of(const sweep *s, const sweep_point *p)
 {
     if (p->estimate > 0) return p->estimate;
-    double rate = s->worked_seconds > 0 ? s->worked_flops / s->worked_seconds : 3e10; /* FLOP/s; a guess until the first
-                                                                                       * encode */
+    double rate = s->worked_seconds > 0 ? s->worked_flops / s->worked_seconds : 3e10; /* FLOP/s; first a guess */
     return p->cost.total.flops / rate;
 }
 

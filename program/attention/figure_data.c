@@ -104,8 +104,7 @@ static deberta_status write_csv(const figure_data *data, const char *path, atomi
     FILE *out;
     unfinished_hold();
     const deberta_status made = atomic_file_open(file, path, err);
-    unfinished_add(made == DEBERTA_OK ? atomic_file_temporary(*file) : NULL); /* tokenizing a long text takes
-                                                                               * seconds */
+    unfinished_add(made == DEBERTA_OK ? atomic_file_temporary(*file) : NULL); /* long texts take seconds */
     DEBERTA_TRY(made);
     DEBERTA_TRY(atomic_file_stream(&out, *file, err));
     if (data->matrix_count)

@@ -91,8 +91,7 @@ static deberta_status bench_plot_draw(plot_job *job, int figure, deberta_error *
     const char *command = "", *commit = "", *cpu = "", *date = "";
     read_files(job);
     for (size_t k = 0; k < job->files.count; k++) {
-        const machine_sheet *sheet = &job->results[k].sheet; /* a build with local changes is not that of the
-                                                              * commit */
+        const machine_sheet *sheet = &job->results[k].sheet; /* a build with changes is not the commit's */
         command = add_source(job, command, job->results[k].command);
         commit = add_source(job, commit, options_text(options, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : ""));
         cpu = add_source(job, cpu, sheet->cpu);

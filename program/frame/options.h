@@ -152,11 +152,11 @@ typedef enum command_spread { SPREADS_NOT, SPREADS_STEPS /* steps of a training 
 typedef enum command_writes {
     WRITES_TEXT,   /* text or, where it has --json, one document */
     WRITES_LINES,  /* text or, with --json, an object a line */
-    WRITES_TABLE,  /* what --format says */
+    WRITES_TABLE,  /* a table in the format of --format */
     WRITES_JSON,   /* a document */
     WRITES_FOLDER, /* a folder; with --one-batch as WRITES_TEXT */
     WRITES_PAGE,   /* a folder or a page */
-    WRITES_OWN     /* what the command itself looks at: tensors, figures */
+    WRITES_OWN     /* tensors, figures: the command checks the suffix itself */
 } command_writes;
 
 struct command {

@@ -16,6 +16,5 @@ typedef struct progress_bar {
 
 progress_bar progress_begin(const common_options *options, const char *what, size_t total);
 progress_bar progress_begin_long(const common_options *options, const char *what, size_t total);
-void progress_step(progress_bar *bar, size_t done, const char *detail); /* detail: may be NULL, except for long
-                                                                         * work */
+void progress_step(progress_bar *bar, size_t done, const char *detail); /* detail: not NULL with `lines` */
 void progress_end(progress_bar *bar);

@@ -26,10 +26,9 @@ void text_output_must(const common_options *options, text_output *output, debert
 
 /* Prints the object to stdout, and releases it. */
 void print_json(const common_options *options, json_t *object);
-void print_json_to(const common_options *options, const char *path, json_t *object); /* path: as for
-                                                                                      * text_output_open */
-/* Writes the object on one line of an open file, and releases it. Returns false if memory ran out for the object or
- * its text; closing the file reports write errors. */
+void print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
+/* Writes the object on one line of an open file, and releases it. Without memory the program ends (output/scope.h);
+ * closing the file reports write errors. */
 void write_json_line(FILE *out, json_t *object);
 
 /* Returns a model's name as UTF-8, for the metadata of a file. Invalid bytes become U+FFFD, and a note says so. Lives

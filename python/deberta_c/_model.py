@@ -21,10 +21,10 @@ class Tokens(NamedTuple):
 
     ids: np.ndarray  # int32 [n]
     token_types: np.ndarray  # int32 [n]: 1 for the pair and its [SEP], else 0
-    tokens: List[str]  # as the vocabulary writes them
-    characters: np.ndarray  # [n, 2] begin and end in its segment, in characters; 0, 0 of [CLS] and [SEP]
+    tokens: List[str]  # as written in the vocabulary
+    characters: np.ndarray  # [n, 2] begin and end in its segment, in characters; 0, 0 for [CLS] and [SEP]
     bytes: np.ndarray  # [n, 2] the same in bytes of UTF-8
-    roles: np.ndarray  # uint8 [n]: 0 of the text, 1 a special token that the text spells, 2 [CLS] and [SEP]
+    roles: np.ndarray  # uint8 [n]: 0 for text, 1 for a special token spelt in the text, 2 for [CLS] and [SEP]
 
 
 class Model(Tasks, contextlib.AbstractContextManager["Model"]):
@@ -63,7 +63,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         return other
 
     def close(self) -> None:
-        """Frees the session now; the weights go with the last model that shares them."""
+        """Frees the session now; the weights are freed with the last model that shares them."""
         if self._weights.handle:
             with self._session.working():
                 self._session.close()
@@ -83,7 +83,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     @property
     def info(self) -> Dict[str, Any]:
-        """Shape, memory and heads: deberta_model_info by name; tasks: names of the heads that the checkpoint holds."""
+        """Returns deberta_model_info by name: shape, memory and heads; tasks: names of the heads that the checkpoint holds."""
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
             return {**{name: getattr(info, name) for name, _ in info._fields_ if name != "tasks_present"}, "name": info.name.decode(),
@@ -92,7 +92,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     @property
     def labels(self) -> List[str]:
-        """Of the classifier, or of the token head; LABEL_k where config.json names none."""
+        """Returns the labels of the classifier, or of the token head; LABEL_k where config.json names none."""
         info = self.info
         return [self._label(k) for k in range(info["sequence_labels"] or info["token_labels"])]
 
@@ -105,18 +105,18 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     @property
     def isa(self) -> str:
-        """The instruction set that encodes."""
+        """The instruction set of the session."""
         with self._session.working():
             return str(library.isa_name(library.session_isa(self._session.prepare())).decode())
 
     @property
     def threads(self) -> int:
-        """Threads that encode."""
+        """The number of threads of the session."""
         with self._session.working():
             return int(library.session_threads(self._session.prepare()))
 
     def digest(self) -> str:
-        """SHA-256 of the checkpoint's files; empty for a made-up model."""
+        """Returns the SHA-256 of the checkpoint's files; empty for a synthetic model."""
         text = ctypes.create_string_buffer(65)
         with self._session.working():
             library.model_digest(self._weights.handle, text)
@@ -183,7 +183,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             if frame:
                 batch, at = frame.inside(batch), None if at is None else frame.asked(at)
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits and at is None and not changes:
-                rows = self._session.encode(batch)  # the usual call, without what others need
+                rows = self._session.encode(batch)  # the usual call, without the steps that other calls need
                 found = {f"hidden_states.{self._session.layers}": rows.copy()[None]}
                 return frame.put_back(found, False) if frame else found
             last = self._session.layers
@@ -195,7 +195,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             return frame.put_back(found, at is not None) if frame else found
 
     def _heads(self, logits: Any, at: Any) -> Dict[int, int]:
-        """Columns of the logits of each head that is asked."""
+        """Returns the number of logits of each head that is asked."""
         if isinstance(logits, (bool, np.bool_)) or logits is None:
             found = self._widths() if logits else {}
         else:
@@ -209,7 +209,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         return found
 
     def _wanted(self, attention: Any, components: Any) -> Dict[Tuple[int, int], List[int]]:
-        """The heads that are captured of each layer and component."""
+        """Returns the heads to capture for each layer and component."""
         info = library.model_describe(self._weights.handle).contents
         terms = [k for k, there in enumerate((True, info.has_c2p, info.has_p2c, True)) if there]  # in the order of abi.COMPONENTS
         wanted: Dict[Tuple[int, int], List[int]] = {}
@@ -261,7 +261,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     @contextlib.contextmanager
     def ablate(self, terms: str) -> Iterator["Model"]:
-        """Within the block, takes terms out: "c2p@3:5", "p2c=mean@all,c2c@0", as --ablate of the program does."""
+        """Removes terms within the block: "c2p@3:5", "p2c=mean@all,c2c@0", as --ablate of the program does."""
         terms = "".join(str(terms).split())
         added, before = parse_ablations(terms), (self._session.ablations, self.ablated)
         try:
@@ -300,7 +300,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
 
 class Asked:
-    """Tokens of each text, in a batch of texts."""
+    """Chosen tokens of each text, in a batch of texts."""
 
     def __init__(self, batch: Batch, rows: Any) -> None:
         lengths = np.diff(batch.starts)
@@ -317,7 +317,7 @@ class Asked:
         self.starts = np.append(0, np.cumsum([len(row) for row in found])).astype(SIZE)
 
     def by_text(self, rows: np.ndarray) -> Any:
-        """An array [texts, tokens, ...] where all texts have as many, else a list."""
+        """Returns an array [texts, tokens, ...] if all texts have equally many tokens, else a list."""
         counts = np.diff(self.starts)
         if (counts == counts[0]).all():
             return rows.reshape(len(counts), counts[0], *rows.shape[1:])
@@ -325,7 +325,7 @@ class Asked:
 
 
 def _chosen(what: str, expected: str, given: Any, *counts: int) -> List[Tuple[int, ...]]:
-    """Layers, or layers and heads, in ascending order: all, none, or those that are given."""
+    """Returns layers, or layers and heads, in ascending order: all, none, or the given ones."""
     if given is None or (isinstance(given, str) and given == "all"):
         return list(np.ndindex(*counts)) if given else []
     try:

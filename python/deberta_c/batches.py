@@ -1,4 +1,4 @@
-"""Columns of texts into columns of vectors or answers: what Ray Data's map_batches and Hugging Face datasets' map call.
+"""Turns columns of texts into columns of vectors or answers, for Ray Data's map_batches and Hugging Face datasets' map.
 
     ds.map_batches(deberta_c.Encoder, fn_constructor_kwargs={"path": "models/demo", "threads": 1}, batch_size=256, concurrency=4)
     dataset.map(deberta_c.Encoder("models/demo"), batched=True, num_proc=4)
@@ -66,7 +66,7 @@ class Encoder:
 
     @property
     def model(self) -> Model:
-        """Of this process."""
+        """Returns the model of this process."""
         if self._model is None or self._process != os.getpid():
             self._model, self._process = Model(self.path, **self.opening), os.getpid()  # type: ignore[arg-type]
         return self._model
@@ -104,16 +104,16 @@ class Encoder:
             return np.empty((0, width), np.float32)
         pool, normalized, max_tokens = self._recipe()
         rows = next(iter(model.encode(texts, max_tokens=max_tokens, batch_tokens=self.batch_tokens).values()))
-        # In double and in the order of the tokens, as the program adds: the same bits.
+        # Adds in double and in the order of the tokens, as the program does, for the same bits.
         pooled = [text[0] if pool == "cls" else np.add.reduce(text, axis=0, dtype=np.float64, initial=0.0) / len(text) for text in rows]
         vectors = np.asarray(pooled).astype(np.float32).reshape(len(texts), width)
-        if normalized:  # squares in the order of the elements, as the program adds
+        if normalized:  # squares are added in the order of the elements, as in the program
             lengths = np.sqrt(np.cumsum(vectors.astype(np.float64) ** 2, axis=1)[:, -1:])
             vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
         return vectors
 
     def _recipe(self) -> "Tuple[str, bool, Optional[int]]":
-        """Pooling, whether vectors get the length 1, and where texts are cut: what was given, or what the folder says."""
+        """Returns pooling, normalization and the maximal length: given values, or those of the folder."""
         if self.pool is not None or self.path.startswith(MADE_UP):
             return self.pool or "mean", False, self.max_tokens
         said = VectorRecipe()

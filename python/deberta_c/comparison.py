@@ -1,4 +1,4 @@
-"""A reader's own model before accelerate and after: times, differences, memory. SPDX-License-Identifier: MIT"""
+"""Compares a user's own model before accelerate and after: times, differences, memory. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 import contextlib
@@ -64,7 +64,7 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
     """
     lending = lending_part()
     read = _texts(texts)
-    texts = read if call is None else list(texts)  # what a function of the reader's own takes is the reader's to say
+    texts = read if call is None else list(texts)  # the user's own function may take anything
     whole_number("rounds", rounds, least=1)
     calls = texts if batch is None else [texts[k:k + batch] for k in range(0, len(texts), whole_number("batch", batch, least=1))]
     for precision in precisions:
@@ -88,7 +88,7 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
 
 
 def _texts(texts: Any) -> List[Any]:
-    """Texts and pairs; a pair may also be the dictionary that pipelines of transformers take."""
+    """Returns texts and pairs; a pair may also be the dictionary that pipelines of transformers take."""
     if isinstance(texts, (str, bytes, tuple, dict)) or not hasattr(texts, "__len__"):
         raise ArgumentError(f"texts: expected a list of texts, found {type(texts).__name__}")
     if not len(texts):
@@ -99,7 +99,7 @@ def _texts(texts: Any) -> List[Any]:
 
 
 def _of_dictionary(one: Any) -> Any:
-    """{"text", "text_pair"} as a text or a pair."""
+    """Returns {"text", "text_pair"} as a text or a pair."""
     if not isinstance(one, dict):
         return one
     unknown = [name for name in one if name not in ("text", "text_pair")]
@@ -110,7 +110,7 @@ def _of_dictionary(one: Any) -> Any:
 
 @contextlib.contextmanager
 def _beside(lending: Any, bases: List[Any], isa: Optional[str], threads: Optional[int], precision: str) -> Iterator[Tuple[List[Any], Any]]:
-    """The library's models of the bases, whose own weights stay, and what switches to them within a block."""
+    """Opens the library's models of the bases, which keep their weights; within a block the bases are switched to them."""
     made: List[Any] = []
 
     @contextlib.contextmanager
@@ -155,7 +155,7 @@ def _row(run: Any, calls: List[Any], expected: List[Facts], rounds: int, switche
 
 
 def _difference(numbers: np.ndarray, others: np.ndarray) -> float:
-    """The largest. A number that is finite on one side only is infinitely far from the other."""
+    """Returns the largest difference. A number that is finite on one side only is infinitely far from the other."""
     same = (numbers == others) | (np.isnan(numbers) & np.isnan(others))
     with np.errstate(invalid="ignore"):
         apart = np.where(same, 0.0, np.abs(numbers - others))
@@ -173,7 +173,7 @@ def _in_pytorch(run: Any, one: Any, k: int) -> Any:
         return run(one)
     except Error:
         raise
-    except Exception as reason:  # noqa: BLE001: whatever the reader's model says
+    except Exception as reason:  # noqa: BLE001: the user's model may raise anything
         raise ArgumentError(f"call {k} fails before anything is accelerated ({type(reason).__name__}: {reason}); is its text too long, or is an "
                             "option of the pipeline missing?") from reason
 
@@ -228,7 +228,7 @@ def _check_options(model: Any, options: Dict[str, Any]) -> None:
 
 
 def _for_pipeline(pipeline: Any, one: Any) -> Any:
-    """Pairs as pipelines take them."""
+    """Returns pairs as pipelines take them."""
     if isinstance(one, list):
         return [_for_pipeline(pipeline, text) for text in one]
     if not isinstance(one, tuple):
@@ -240,7 +240,7 @@ def _for_pipeline(pipeline: Any, one: Any) -> Any:
 
 
 def _heads(model: Any, tokenizer: Any, one: Any, options: Dict[str, Any]) -> Facts:
-    """Of a model by itself: what its head says at real tokens and which answer that is, or its last hidden state."""
+    """Returns the outputs of a bare model: its head's logits at real tokens and their answer, or its last hidden state."""
     texts = one if isinstance(one, list) else [one]
     if len({isinstance(text, tuple) for text in texts}) > 1:
         raise ArgumentError("compare: texts and pairs in one call: give them apart, or batch=None")
@@ -258,7 +258,7 @@ def _heads(model: Any, tokenizer: Any, one: Any, options: Dict[str, Any]) -> Fac
 
 
 def _labels(model: Any, logits: Any) -> List[str]:
-    """What is answered: the largest; of labels that are true or false by themselves all that are true; nothing of a single number."""
+    """Returns the answer: the largest logit; for independent labels all that are true; nothing for a single number."""
     kind = getattr(getattr(model, "config", None), "problem_type", None)
     if kind == "regression" or logits.shape[-1] == 1:
         return []
@@ -268,14 +268,14 @@ def _labels(model: Any, logits: Any) -> List[str]:
 
 
 def _best_span(start: np.ndarray, end: np.ndarray) -> str:
-    """The tokens, of those that are no padding, between which start and end are most probable together."""
+    """Returns the tokens, among those that are not padding, between which start and end are most probable together."""
     best = np.maximum.accumulate(start)
     last = int((best + end).argmax())
     return f"{int(start[:last + 1].argmax())}-{last}"
 
 
 def _facts(result: Any) -> Facts:
-    """All numbers of a result in order, and all its texts."""
+    """Returns all numbers of a result in order, and all its texts."""
     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], np.ndarray) and isinstance(result[1], list):
         return result
     numbers: List[np.ndarray] = []

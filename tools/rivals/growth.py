@@ -20,7 +20,7 @@ from rivals.turns import PROGRAM, Failure, Runner, busy_neighbour
 
 LAYER, WHOLE = "synthetic:v3-base,vocab=1000,layers=1", "synthetic:v3-base,vocab=1000"
 CORES = len(os.sched_getaffinity(0))
-SLOW_TOKENS = 8192  # from here on a point has one sample, for it takes seconds
+SLOW_TOKENS = 8192  # points from this length on have one sample, since each takes seconds
 
 
 def tokens_part(given):
@@ -49,7 +49,7 @@ def neighbour_part(given):
         yield f"beside {beside}", WHOLE, {"-n": 128, "--threads": given.threads}
 
 
-# {name: (its points, what they are held along or None, its heading)}
+# {name: (its points, their axis or None, its heading)}
 PARTS = {
     "tokens": (tokens_part, "n", "One layer, so many tokens"),
     "layers": (layers_part, "layers", "So many layers, 128 tokens"),
@@ -68,12 +68,12 @@ def result_of(path):
 
 
 def is_disturbed(given, name, result):
-    """The neighbour that a point is measured beside is no disturbance."""
+    """Returns true for a disturbed point; the intended neighbour of a point does not count."""
     return result["other_cores"] > given.other_cpus + ("busy" in name)
 
 
 def measure(given):
-    """What R lacks or has disturbed; false where the time was over before."""
+    """Measures missing and disturbed points; returns false if the time ended before."""
     begun, runner = time.monotonic(), Runner(given.limit)
     for part, (points, _, _) in PARTS.items():
         for name, model, options in points(given):
@@ -101,7 +101,7 @@ def measure(given):
 
 
 def exponent(places, values):
-    """Of y = c x^e, least squares in the logarithms; None of fewer than three places."""
+    """Returns e of y = c x^e, by least squares in the logarithms; None for fewer than three points."""
     if len(places) < 3:
         return None
     return statistics.linear_regression([math.log(x) for x in places], [math.log(y) for y in values]).slope
@@ -112,7 +112,7 @@ def step(before, now, along, value):
 
 
 def rows_of(given, part):
-    """[(name, result)] of what is measured."""
+    """Returns [(name, result)] of the measured points."""
     found = [(name, file_of(given.out, part, name)) for name, _, _ in PARTS[part][0](given)]
     return [(name, result_of(path)) for name, path in found if path.exists()]
 
@@ -154,7 +154,7 @@ def page(given):
 
 
 def draw(given):
-    """The figure of tokens by the program itself, from all files in one."""
+    """Draws the figure of tokens by the program itself, from all files in one."""
     files = [file_of(given.out, "tokens", name) for name, _ in rows_of(given, "tokens")]
     reports = [json.loads(path.read_text("utf-8")) for path in files]
     whole = given.out / "tokens.json"
