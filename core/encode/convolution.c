@@ -36,8 +36,8 @@ static float *product_rows(const deberta_session *s, size_t *ld)
     return record ? record->convolution : s->context;
 }
 
-/* Returns row t of the products, which becomes the sum before the norm. In a recorded run it applies dropout and returns
- * a copy, so that the record keeps the product as dropout leaves it. */
+/* Returns row t of the products, which becomes the sum before the norm. In a recorded run it applies dropout and
+ * returns a copy, so that the record keeps the product as dropout leaves it. */
 static float *sum_row(const deberta_session *s, size_t t)
 {
     const forward_record *record = s->internal.record;
