@@ -389,8 +389,8 @@ typedef struct deberta_session_options {
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; where several name the same
                                           place, the last one counts */
     size_t ablation_count;
-    deberta_threads *shared_threads; /* threads to use, which fix their number; threads and pin_threads must then be 0.
-                                        NULL: threads of its own */
+    deberta_threads *shared_threads; /* threads that the session uses, all of them; threads and pin_threads must then be
+                                        0. NULL: threads of its own */
 } deberta_session_options;
 
 /* Creates a session. DEBERTA_E_ARGUMENT: no model, or one opened with describe_only; a tier that cannot be used here;

@@ -311,7 +311,7 @@ DEBERTA_STATIC_API deberta_status deberta_tokenizer_train(const deberta_tokenize
 
 typedef enum deberta_attribution_method {
     DEBERTA_INTEGRATED_GRADIENTS = 0, /* along the straight line from the baseline to the text */
-    DEBERTA_GRADIENT_INPUT /* gradient at the text times the difference to the baseline; the sum is not exact */
+    DEBERTA_GRADIENT_INPUT /* gradient at the text times the difference to the baseline; no sum is guaranteed */
 } deberta_attribution_method;
 
 /* Inputs that the path from the baseline to the text changes; all others stay as in the text. */
@@ -344,7 +344,7 @@ typedef struct deberta_attribution_options {
     unsigned parts; /* DEBERTA_ATTRIBUTE_WORDS ...; 0: all */
     size_t steps;   /* number of points of the path, by Gauss and Legendre; 0: doubled from 32 on until the gap is small
                        enough */
-    double tolerance;  /* largest gap, for steps 0 */
+    double tolerance;  /* largest gap at which doubling ends, for steps 0 */
     size_t most_steps; /* largest number of points, for steps 0 */
     deberta_isa isa;
     size_t threads; /* 0: all */

@@ -173,7 +173,7 @@ static const char *first_lacking(unsigned wanted, unsigned features)
 #define FOREIGN_AARCH64 "a tier of aarch64"
 #define FOREIGN_WASM    "a tier of WebAssembly"
 
-/* What decides whether a tier can run, and the reasons when it cannot. */
+/* Conditions under which each tier can run, and the reasons why it cannot. */
 static const struct {
     bool native, built;
     const char *foreign, *not_built;

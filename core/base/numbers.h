@@ -25,7 +25,7 @@ static inline size_t tree_levels(size_t count)
     return levels;
 }
 
-/* Functions of float32 in whose loops compilers use vectors. */
+/* Functions of float32 that compilers vectorize in loops. */
 
 /* Returns the bits of |x|, which are ordered as the numbers are: infinity and NaN are above all others, whatever the
  * order in which a maximum meets them. */

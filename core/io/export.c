@@ -13,7 +13,7 @@
 struct export_file {
     atomic_file *file;
     char *path;
-    tensor_place *places; /* whether each declared tensor has been written */
+    tensor_place *places; /* [count]: place of each declared tensor */
     size_t count;
 };
 

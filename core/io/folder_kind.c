@@ -70,7 +70,7 @@ static bool name_of_address(const char *path, char name[HUB_NAME_BYTES])
     return true;
 }
 
-/* Microsoft's model names, which people remember without the organisation. */
+/* Adds the organisation to Microsoft's model names, which people remember without it. */
 static bool name_of_microsoft(const char *path, char name[HUB_NAME_BYTES])
 {
     static const char *const names[] = {

@@ -12,7 +12,7 @@
 /* An unknown character scores this much less than the worst piece. */
 static const float unknown_penalty = 10;
 
-#define NOT_REACHED UINT32_MAX /* value of the begin of a step that no path reaches */
+#define NOT_REACHED UINT32_MAX /* begin of a step that no path reaches */
 
 struct unigram {
     trie trie;

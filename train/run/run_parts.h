@@ -27,7 +27,7 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
 
 /* Rule for the checkpoints that stay: the latest, and those of multiples of a step. */
 typedef struct run_keeping {
-    size_t latest, every; /* steps; 0: none */
+    size_t latest, every; /* number of the latest; distance in steps of the others, 0: none */
 } run_keeping;
 
 /* Writes a checkpoint, then removes the older ones. */
