@@ -38,7 +38,7 @@ typedef struct verify_row {
     verify_place place;
     size_t values;                        /* number of compared values */
     size_t differing;                     /* number of values whose bits differ from scalar's */
-    bool has_error;                       /* number of values compared with float64 */
+    bool has_error;                       /* whether values were compared with float64 */
     double worst, percentile_999, median; /* error in units of eps scale */
     double worst_ulp, ulp_999;            /* error in units of the last place of the exact value, rounded to float */
     verify_norms norms;

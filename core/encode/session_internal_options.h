@@ -22,7 +22,7 @@ typedef struct layer_record {
     const size_t *tokens; /* token of each row; NULL: row i is token i */
     float *input;         /* [rows][hidden_stride]; NULL: not kept */
     float *queries, *context;
-    float *keys, *values;           /* tokens of the layer, also in a pass of the decoder */
+    float *keys, *values;           /* in a pass of the decoder, those of the layer, for all tokens */
     float *maximum, *inverse_total; /* [A][tokens]: softmax statistics of every query, */
     float *exponentials; /* [A][tokens][exponentials_stride]: exp(s - maximum) of every query; NULL: recomputed */
     size_t exponentials_stride; /* stride of exponentials; longer sequences keep none, nor do sequences of several

@@ -32,7 +32,7 @@ typedef enum tensor_dtype {
 } tensor_dtype;
 
 const char *dtype_name(tensor_dtype dtype);
-size_t dtype_bytes(tensor_dtype dtype); /* bytes of an element; 0 for a type that is not read */
+size_t dtype_bytes(tensor_dtype dtype); /* Returns the bytes of an element; 0 for a type that is not read. */
 bool dtype_is_floating(tensor_dtype dtype);
 
 enum {

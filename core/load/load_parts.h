@@ -11,7 +11,7 @@
  * memory that every layer reuses. In low precision the folded table uses the same memory; where attention multiplies
  * integers, so do the float results of folding. */
 typedef struct position_workspace {
-    bool keep, unfolded; /* whether the caller computes PK and PQ itself */
+    bool keep, unfolded; /* unfolded: whether the caller computes PK and PQ itself */
     arena arena;
     packed_matrix key, query;
     float *rows; /* workspace of position_fold */

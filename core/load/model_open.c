@@ -254,7 +254,7 @@ static deberta_status find_packed(deberta_model *model, const model_internal_opt
                            err);
 }
 
-/* Pages of word rows are read when texts need them. */
+/* Makes the model use its packed file; pages of word rows are read when texts need them. */
 static deberta_status view_packed(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                                   deberta_error *err)
 {

@@ -123,7 +123,7 @@ static void step_from(const unigram *u, unigram_step *steps, const char *text, s
 {
     const size_t character_end = begin + character_bytes(text[begin]);
     const double so_far = steps[begin].score;
-    bool covered = false; /* whether a piece is this one character */
+    bool covered = false; /* whether some piece is exactly this character */
     int32_t node = TRIE_ROOT;
     for (size_t end = begin; end < bytes;) {
         node = trie_step(&u->trie, node, text[end++]);
