@@ -110,7 +110,7 @@ void verify_make_ids(int32_t *ids, size_t tokens, size_t vocabulary, uint64_t se
 
 /* ------------------------------------------------------------------------------------------------ for its own parts */
 
-/* The model to be verified, with its planted fault, and its description. */
+/* Opens the model to be verified, with its planted fault, and describes it. */
 deberta_status verify_open(deberta_model **model, deberta_model_info *info, const verify_options *options,
                            const char *path, deberta_error *err);
 

@@ -60,7 +60,7 @@ static inline void parallel_for(executor *by, size_t tasks, parallel_body body, 
 void executor_begin(executor *by);
 void executor_end(executor *by);
 
-/* Mark the phases of a caller that shares its executor between sessions. */
+/* The executor of a caller, who shares it between sessions. */
 struct deberta_threads {
     executor *executor;
 };

@@ -313,7 +313,7 @@ static deberta_status load(hwloc_topology_t topology, const char *synthetic, deb
     return DEBERTA_OK;
 }
 
-/* Where the affinity cannot be read, hwloc's discovery would ask for it for ever. */
+/* Fills the numbers without hwloc, whose discovery would ask for the affinity for ever where it cannot be read. */
 static void fill_without_affinity(const topology_source *source, topology_info *info)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
