@@ -57,7 +57,7 @@ typedef struct trace_report {
     double *heads;                   /* [L][A] */
     double *terms;                   /* [TRACE_TERMS][L][A] */
     double together[TOGETHER_COUNT]; /* filled where all layers and heads are requested */
-    size_t states_end; /* number of H[0] ... that are read: the Enhanced Mask Decoder does not read H[L] */
+    size_t states_end; /* H[0] ... H[states_end - 1] are read: the Enhanced Mask Decoder does not read H[L] */
     size_t variants;
 } trace_report;
 

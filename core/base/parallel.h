@@ -31,7 +31,7 @@ struct executor {
     size_t threads; /* largest number of threads that run one loop, including the caller */
     pthread_mutex_t lock;
     pthread_cond_t next;
-    size_t served, queued; /* number of callers that are done, and of callers that have asked for the executor */
+    size_t served, queued; /* number of callers that are done, and of callers that have requested the executor */
 };
 
 /* Creates the executor that this build uses (meson option `threads`). threads: 0 means executor_default_threads. pin:

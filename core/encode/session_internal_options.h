@@ -181,7 +181,7 @@ deberta_status interventions_check(const deberta_model *model, unsigned features
 
 typedef struct session_internal_options {
     term_selection terms;
-    size_t layers;            /* number of layers to run, so that one loaded model serves a sweep over them; 0: all */
+    size_t layers; /* number of first layers to run, so that one loaded model serves a sweep over them; 0: all */
     bool recompute_positions; /* whether to compute PK and PQ in every encode, as programs without folding do; same
                                  results */
     bool profile;             /* whether to measure the time of each stage */

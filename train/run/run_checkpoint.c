@@ -286,7 +286,7 @@ static char *run_checkpoint_show(const json_t *value)
 }
 
 /* Returns whether a value is a text of 64 hexadecimal digits: the SHA-256 of data or models, whose digits tell a reader
- * nothing. */
+ * only that they differ. */
 static bool is_digest(const json_t *value)
 {
     const char *text = json_string_value(value);
