@@ -567,13 +567,13 @@ DEBERTA_API int deberta_tokenizer_is_special(const deberta_tokenizer *tokenizer,
 
 typedef struct deberta_text {
     size_t struct_size;
-    const char *text;  /* UTF-8, less than 2 GiB; may hold NUL */
-    size_t text_bytes; /* 0 = the text is terminated, and its length is computed */
-    const char *pair;  /* a second segment, or NULL; an empty one is a segment */
-    size_t pair_bytes; /* as text_bytes */
-    size_t max_tokens; /* cut to at most so many, [CLS] and [SEP] included; of a pair the longer segment loses its last
-                          token until all fits. 0 = cut nothing */
-    int strict;        /* 1 = broken UTF-8 is an error (DEBERTA_E_FORMAT); 0 = U+FFFD replaces it */
+    const char *text;     /* UTF-8, less than 2 GiB; may hold NUL */
+    size_t text_bytes;    /* 0 = the text is terminated, and its length is computed */
+    const char *pair;     /* a second segment, or NULL; an empty one is a segment */
+    size_t pair_bytes;    /* as text_bytes */
+    size_t max_tokens;    /* limit of the tokens, [CLS] and [SEP] included; of a pair the longer segment loses its last
+                             token until all fits. 0 = cut nothing */
+    int strict;           /* 1 = broken UTF-8 is an error (DEBERTA_E_FORMAT); 0 = U+FFFD replaces it */
     int literal_specials; /* 1 = "[MASK]" in a text is six ordinary characters; 0 = the token */
 } deberta_text;
 
