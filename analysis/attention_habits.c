@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* -1 where no ordinary key is left. */
+/* Returns the largest probability of an ordinary key other than the query, or -1 if there is none. */
 static double strongest_ordinary(const float *row, size_t query, size_t tokens, const unsigned char *special)
 {
     double most = -1;
@@ -13,7 +13,7 @@ static double strongest_ordinary(const float *row, size_t query, size_t tokens, 
     return most;
 }
 
-/* The mean over `count` queries; 0 / 0 is NaN. */
+/* Returns the mean over `count` queries; 0 / 0 is NaN. */
 static double mean(double sum, size_t count) { return sum / (double)count; }
 
 attention_habits attention_habits_measure(const float *probabilities, size_t tokens, const unsigned char *special)

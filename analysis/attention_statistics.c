@@ -11,7 +11,7 @@
 
 static bool kept(const unsigned char *mask, size_t token) { return !mask || mask[token]; }
 
-/* Counted from that of the first token. */
+/* Returns a token's position, counted from that of the first token. */
 static size_t position_of(const size_t *positions, size_t token)
 {
     return positions ? positions[token] - *positions : token;
@@ -58,7 +58,8 @@ void attention_by_distance_measure(attention_by_distance *curve, const float *va
     const size_t reach = position_of(positions, tokens - 1), entries = 2 * reach + 1;
     *curve = (attention_by_distance){.entries = entries};
     double *diagonal = scope_take(&curve->memory, tokens, sizeof *diagonal);
-    size_t *token_at = scope_take(&curve->memory, reach + 1, sizeof *token_at); /* 1 + the token there; 0: none */
+    /* 1 + the token at a position; 0: none */
+    size_t *token_at = scope_take(&curve->memory, reach + 1, sizeof *token_at);
     double **const columns[] = {&curve->mean, &curve->median, &curve->low, &curve->high};
     curve->count = scope_take(&curve->memory, entries, sizeof *curve->count);
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
@@ -68,7 +69,8 @@ void attention_by_distance_measure(attention_by_distance *curve, const float *va
         double sum = 0;
         size_t count = 0;
         for (size_t i = 0; i < tokens; i++) {
-            const size_t at = position_of(positions, i) + reach - k; /* wraps around where there is no such key */
+            /* The index wraps around where there is no such key. */
+            const size_t at = position_of(positions, i) + reach - k;
             if (at > reach || !token_at[at]) continue;
             const size_t j = token_at[at] - 1;
             if (!kept(mask, i) || !kept(mask, j)) continue;

@@ -16,7 +16,7 @@ static double term_at(const logit_terms *terms, size_t term, size_t query, size_
     return terms->term[term] ? (double)terms->term[term][query * terms->tokens + key] : 0;
 }
 
-/* Natural logarithm of the softmax of the sum of a set of terms, over the kept keys. */
+/* Computes the natural logarithm of the softmax of the sum of a set of terms, over the kept keys. */
 static void log_softmax(const logit_terms *terms, unsigned set, size_t query, double *row)
 {
     double largest = -INFINITY, sum = 0;
@@ -31,7 +31,7 @@ static void log_softmax(const logit_terms *terms, unsigned set, size_t query, do
     for (size_t j = 0; j < terms->tokens; j++) row[j] -= largest + log(sum);
 }
 
-/* KL(P || Q) in bits from two rows of logarithms; rounding must not make it negative. */
+/* Returns KL(P || Q) in bits from two rows of logarithms; rounding must not make it negative. */
 static double divergence(const logit_terms *terms, const double *log_p, const double *log_q)
 {
     double sum = 0;
@@ -60,7 +60,8 @@ static void add_covariances(const logit_terms *terms, size_t query, double covar
     }
 }
 
-/* worth[T] -> the Shapley value of every term. A term joins a set of s others with weight s! (2 - s)! / 3!. */
+/* Computes the Shapley value of every term from worth[T]. A term joins a set of s others with weight s! (2 - s)! / 3!.
+ */
 static void shapley(const double worth[ATTENTION_TERM_SETS], double value[ATTENTION_TERMS])
 {
     static const double weight[ATTENTION_TERMS] = {2.0 / 6, 1.0 / 6, 2.0 / 6};

@@ -30,16 +30,17 @@ typedef struct logit_terms {
     const unsigned char *mask; /* [tokens] or NULL: all kept; 0: neither a query nor a key */
 } logit_terms;
 
-/* A term that the model lacks has 0 everywhere. Shares are NaN where the logits do not vary at all. */
+/* Worth of the terms. A term that the model lacks has 0 everywhere. Shares are NaN where the logits do not vary at all.
+ */
 typedef struct attention_term_effects {
     double variance_share[ATTENTION_TERMS];
     double kl_without[ATTENTION_TERMS]; /* bits */
     double shapley[ATTENTION_TERMS];    /* bits */
-    double kl_uniform;                  /* mean_i KL(P_i || uniform), bits: what the Shapley values sum to */
+    double kl_uniform;                  /* mean_i KL(P_i || uniform), bits: the sum of the Shapley values */
 } attention_term_effects;
 
 void attention_term_effects_measure(attention_term_effects *effects, const logit_terms *terms);
 
-/* change[i][j] = P_ij - softmax(S_i - term_i)_j, [tokens][tokens]: positive where the term draws attention to a key. 0
- * in rows and columns that the mask leaves out. */
+/* Computes change[i][j] = P_ij - softmax(S_i - term_i)_j, [tokens][tokens]: positive where the term draws attention to
+ * a key. 0 in rows and columns that the mask leaves out. */
 void attention_term_change(float *change, const logit_terms *terms, size_t term);

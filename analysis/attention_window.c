@@ -12,14 +12,14 @@ typedef struct window_loop {
     size_t layer, sequence;
 } window_loop;
 
-/* One query of one head. Tables: as model_layer stores them. */
+/* One query of one head. Tables are laid out as in model_layer. */
 typedef struct window_query {
     const deberta_session *session;
     size_t head, first, n, place; /* place in the sequence */
     const float *q, *position_keys, *position_queries;
 } window_query;
 
-/* 16 partial sums, as everywhere, and so that compilers can use vectors. */
+/* Computes a dot product by 16 partial sums, as everywhere, so that compilers can vectorize it. */
 static float attention_window_dot(const float *a, const float *b, size_t d)
 {
     float sums[16] = {0}, sum = 0;
@@ -31,7 +31,7 @@ static float attention_window_dot(const float *a, const float *b, size_t d)
     return sum;
 }
 
-/* The table of c2p lies in panels of 16 reversed rows. */
+/* Returns the product of the query and a row of c2p's table, which lies in panels of 16 reversed rows. */
 static float dot_position_key(const window_query *w, size_t row)
 {
     const size_t d = w->session->model->head_size, reversed = (size_t)w->session->positions.last_row - row;
@@ -69,7 +69,7 @@ static float logit(const window_query *w, size_t j)
     return score + bias;
 }
 
-/* context += weight * value of key j */
+/* Adds weight * value of key j to the context. */
 static void add_value(const window_query *w, size_t j, float weight, float *context)
 {
     const deberta_session *s = w->session;
@@ -79,8 +79,8 @@ static void add_value(const window_query *w, size_t j, float weight, float *cont
     }
 }
 
-/* One pass, without memory that grows with n: where the maximum grows, what has been summed is rescaled. A NaN stays
- * one. */
+/* Computes the context in one pass, without memory that grows with n: where the maximum grows, the sums so far are
+ * rescaled. A NaN stays one. */
 static void attend(const window_query *w, float *context)
 {
     const size_t columns = w->session->model->padded_head;

@@ -7,13 +7,13 @@
 #include "core/base/status.h"
 #include "output/scope.h"
 
-/* Pairs of tokens that change places: aliases must hide all of them, a distinction shows with one. */
+/* Number of pairs of tokens that change places: aliases must hide all exchanges, a distinction must show in one. */
 enum { TRIALS = 4 };
-/* Rounding of a layer in eps times the largest magnitude, as `verify` allows it; and how far above it a change must be
- * to count. */
+/* Rounding of a layer in eps times the largest magnitude, as `verify` allows it, and the multiple of it that counts as
+ * a change. */
 static const double rounding_of_a_layer = 64, distinct_factor = 8;
 
-/* The shortest text in which a query has keys at both distances: one for each on its side, or both on the same. */
+/* Returns the length of the shortest text in which a query has keys at both distances, on one side or on both. */
 typedef struct text_room {
     size_t query, tokens;
 } text_room;
@@ -24,8 +24,8 @@ static text_room room_of(distance_pair pair)
     return (text_room){.query = (size_t)left, .tokens = (size_t)(left + right) + 1};
 }
 
-/* Changes of the query's output over some trials, in rounding units: the least and the greatest. The text is as short
- * as the distances allow. */
+/* Computes the least and the greatest change of the query's output over some trials, in rounding units. The text is as
+ * short as the distances allow. */
 static deberta_status swap_tokens(behaviour_work *w, distance_pair pair, size_t layers, double *least, double *greatest,
                                   deberta_error *err)
 {
@@ -62,7 +62,7 @@ static void note_pair(behaviour_test *test, distance_pair pair)
     behaviour_add_number(test, "second_distance", (double)pair.second);
 }
 
-/* Same row: no trial may show a difference, in one layer. With more layers it must, and that is the expected result. */
+/* Tests distances that share a row: in one layer no trial may show a difference; with more layers one must. */
 static deberta_status test_alias(behaviour_work *w, const char *name, distance_pair pair, size_t layers,
                                  deberta_error *err)
 {
@@ -100,7 +100,7 @@ deberta_status behaviour_test_distinct(behaviour_work *w, const char *name, dist
     return DEBERTA_OK;
 }
 
-/* The alias nearest to 0 on a side, and the endless one at the table's end (the same in v1). */
+/* Tests the alias nearest to 0 on a side, and the endless one at the table's end (the same in v1). */
 static bool find_aliases(const receptive_field *field, bool left, distance_pair *nearest, distance_pair *outermost)
 {
     const field_row *end = left ? &field->rows[field->slots_used - 1] : &field->rows[0], *near = end;
@@ -130,7 +130,7 @@ deberta_status behaviour_test_side(behaviour_work *w, bool left, deberta_error *
         if (outermost.first != nearest.first) DEBERTA_TRY(test_alias(w, name, outermost, 1, err));
         for (size_t layers = 2; layers <= w->info.layers; layers *= 2)
             DEBERTA_TRY(test_alias(w, side, nearest, layers, err));
-        /* The last distance of the run against the first that is not unique. */
+        /* Tests the last distance of the run against the first that is not unique. */
         snprintf(name, sizeof name, "%s_end_of_run", side);
         if (run > 0) DEBERTA_TRY(behaviour_test_distinct(w, name, (distance_pair){sign * run, sign * (run + 1)}, err));
     }

@@ -13,7 +13,7 @@
 static deberta_status run_tests(behaviour_work *w, deberta_error *err)
 {
     DEBERTA_TRY(receptive_field_make(&w->field, &w->rule, 0, false, err));
-    /* Ordinary distances, near and on both sides, which every model must tell apart. */
+    /* Ordinary distances, near and on both sides, which every model must distinguish. */
     DEBERTA_TRY(behaviour_test_distinct(w, "neighbours", (distance_pair){1, 2}, err));
     DEBERTA_TRY(behaviour_test_distinct(w, "sides", (distance_pair){1, -1}, err));
     DEBERTA_TRY(behaviour_test_side(w, true, err));
@@ -34,7 +34,7 @@ static size_t estimate_tests(const behaviour_options *options)
     return 8 + 2 * levels + 2 * 4 * levels;
 }
 
-/* The model was opened with its lowest layers only: an ablation above them has nothing to take out. */
+/* Keeps the ablations of open layers; the model was opened with its lowest layers only. */
 static void keep_ablations(behaviour_work *w)
 {
     const behaviour_options *options = w->options;

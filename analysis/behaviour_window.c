@@ -9,11 +9,11 @@
 #include "core/base/status.h"
 #include "output/scope.h"
 
-enum { MARGIN = 4 }; /* tokens of the text beyond what a window reaches, on each side */
+enum { MARGIN = 4 }; /* number of tokens of the text beyond the reach of a window, on each side */
 /* A single token's share falls with every layer to about 1 / width of it; below this float32 cannot show it. */
 static const double visible_share = 1e-6;
 
-/* The displacements around 0 that n steps of unambiguous distances can make. */
+/* The set of displacements around 0 that n steps of unambiguous distances can make. */
 typedef struct composed_set {
     uint8_t *has; /* [2 reach + 1] */
     ptrdiff_t reach, lowest, highest;
@@ -25,7 +25,7 @@ static bool is_step(const receptive_field *field, bool run_only, size_t k)
            (field->unique[k] <= (ptrdiff_t)field->run_left && -field->unique[k] <= (ptrdiff_t)field->run_right);
 }
 
-/* Composes the set by steps, not as receptive_field_compose does: a second way to the same set. */
+/* Composes the set step by step, independently of receptive_field_compose, so that both can be compared. */
 static void compose_set(composed_set *set, const receptive_field *field, bool run_only, size_t layers)
 {
     const ptrdiff_t widest = largest(field->unique_max, -field->unique_min);
@@ -72,12 +72,12 @@ typedef struct window_case {
     poison *poison;
     const composed_set *set;
     size_t tokens, query, layers;
-    double share; /* of the outermost token in the output, about */
+    double share; /* approximate share of the outermost token in the output */
     const char *name;
     float *before, *after; /* [h] */
 } window_case;
 
-/* Other tokens, then NaN, everywhere outside the set. */
+/* Tests the outside of the set: other tokens, then NaN, everywhere. */
 static deberta_status test_outside(window_case *c, deberta_error *err)
 {
     behaviour_work *w = c->work;
@@ -108,7 +108,8 @@ static deberta_status test_outside(window_case *c, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* The outermost token inside on one side: another token there, and a NaN, which no rounding can swallow on its way. */
+/* Tests the outermost token inside on one side: puts another token there, and then a NaN, which rounding cannot hide.
+ */
 static deberta_status test_inside(window_case *c, bool left, deberta_error *err)
 {
     behaviour_work *w = c->work;

@@ -68,7 +68,7 @@ deberta_status capture_allocate(capture *capture, deberta_error *err)
                      capture->matrix_count, model->heads, capture->matrix_starts[capture->sequences]);
     for (size_t l = 0; capture->hidden && l <= model->layers; l++)
         capture->hidden_states[l] = scope_take(&capture->memory, capture->tokens * model->hidden_size, sizeof(float));
-    /* zero-filled: heads that were not chosen stay 0 */
+    /* The memory is zero-filled, so heads that were not chosen stay 0. */
     for (size_t k = 0; k < model->layers * DEBERTA_COMPONENT_COUNT; k++)
         if (capture->matrices[k]) capture->attention[k] = scope_take(&capture->memory, matrix_bytes, 1);
     return DEBERTA_OK;
@@ -84,7 +84,7 @@ float *capture_matrix(const capture *capture, size_t layer, size_t head, deberta
 {
     float *values = capture->attention[layer * DEBERTA_COMPONENT_COUNT + component];
     if (!values) return NULL;
-    /* all heads of a sequence lie together, as [A][n][n] */
+    /* All heads of a sequence lie together, as [A][n][n]. */
     const size_t start = capture->matrix_starts[sequence], cells = capture->matrix_starts[sequence + 1] - start;
     return values + start * capture->model->heads + head * cells;
 }

@@ -9,32 +9,33 @@
 #include "output/scope.h"
 
 typedef struct capture {
-    scope memory; /* of all arrays but the caller's */
+    scope memory; /* memory of all arrays except the caller's */
     const deberta_model_info *model;
-    const size_t *sequence_starts; /* [sequences + 1], the caller's */
+    const size_t *sequence_starts; /* [sequences + 1], owned by the caller */
     size_t sequences, tokens;
-    bool *heads;           /* [A] wanted */
-    bool *matrices;        /* [L][components] wanted: see capture_want */
-    size_t matrix_count;   /* of these */
-    bool hidden;           /* all hidden states too */
+    bool *heads;           /* [A]: whether the head is selected */
+    bool *matrices;        /* [L][components]: whether each is selected, see capture_want */
+    size_t matrix_count;   /* number of selected heads */
+    bool hidden;           /* whether all hidden states are selected too */
     float **hidden_states; /* [L + 1] of [tokens][h], or NULL */
     float **attention; /* [L][components] of [A][sum over sequences of n n], NULL where unwanted: see capture_matrix */
     size_t *matrix_starts; /* [sequences + 1] */
 } capture;
 
-/* Sizes everything; nothing is selected yet. */
+/* Sets all sizes; nothing is selected yet. */
 void capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences);
-/* This component of a layer too, where the model has it. */
+/* Selects this component of a layer, where the model has it. */
 void capture_want(capture *capture, size_t layer, deberta_component component);
-/* Wants the component in all layers. */
+/* Selects the component in all layers. */
 void capture_want_everywhere(capture *capture, deberta_component component);
 /* Returns the memory that the selection will take; SIZE_MAX for more than can be counted. */
 size_t capture_bytes(const capture *capture);
-/* After the selection was made. */
+/* Allocates the memory; call it after the selection. */
 deberta_status capture_allocate(capture *capture, deberta_error *err);
 void capture_free(capture *capture);
 deberta_observer capture_observer(capture *capture);
-/* [n][n], query first, of one sequence; NULL if it was not wanted or the model lacks the component. */
+/* Returns [n][n], query first, of one sequence; NULL if it was not selected or the model lacks the component. */
 float *capture_matrix(const capture *capture, size_t layer, size_t head, deberta_component component, size_t sequence);
 
-bool component_is_in(deberta_component component, const deberta_model_info *model); /* not every model has c2p, p2c */
+/* Returns whether the model has the component; not every one has c2p and p2c. */
+bool component_is_in(deberta_component component, const deberta_model_info *model);

@@ -14,16 +14,16 @@ void confusion_add(confusion *c, size_t right, size_t answered);
 size_t confusion_at(const confusion *c, size_t right, size_t answered);
 
 typedef struct class_score {
-    size_t texts, answers, hits;  /* of which it is the label, to which it was given, both */
+    size_t texts, answers, hits;  /* number of texts that have the label, to which it was given, and both */
     double precision, recall, f1; /* NaN where there is nothing to divide by */
 } class_score;
 class_score confusion_class(const confusion *c, size_t label);
 
 typedef struct accuracy_score {
     size_t texts, hits;
-    double accuracy, low, high; /* 95 %, Wilson's interval: the texts are a sample of independent ones */
+    double accuracy, low, high; /* 95 % confidence interval by Wilson, for independent texts */
 } accuracy_score;
-/* All 0 without texts. */
+/* Computes the accuracy; all members are 0 without texts. */
 accuracy_score accuracy_of(size_t hits, size_t texts);
 
 typedef struct classification_score {
@@ -34,5 +34,5 @@ typedef struct classification_score {
 } classification_score;
 classification_score confusion_score(const confusion *c);
 
-/* The class of the largest of `width` logits, at least one; the first of equals. */
+/* Returns the class of the largest of `width` logits, at least one; of equals the first. */
 size_t logits_largest(const float *logits, size_t width);

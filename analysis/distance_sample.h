@@ -1,7 +1,7 @@
 /* Collects the diagonals of many matrices: curves over the distance i - j from a whole corpus.
  *
- * Means are over everything. Quantiles are over at most DISTANCE_SAMPLE_MOST values a distance: beyond that a random
- * part of them is kept, every value with the same chance (Vitter 1985, algorithm R), the same part for the same seed.
+ * Means are over everything. Quantiles are over at most DISTANCE_SAMPLE_MOST values per distance: of more values it
+ * keeps a random sample, each with the same probability (Vitter 1985, algorithm R). A seed determines the sample.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -15,17 +15,17 @@
 enum { DISTANCE_SAMPLE_MOST = 1024 };
 
 typedef struct distance_values {
-    size_t count; /* of all that were added */
+    size_t count; /* number of all values that were added */
     double sum;   /* of the same */
     float *kept;  /* [min(count, DISTANCE_SAMPLE_MOST)] */
     size_t kept_capacity;
 } distance_values;
 
 typedef struct distance_sample {
-    scope memory;            /* of the values; to be freed */
+    scope memory;            /* memory of the values; to be freed */
     size_t reach;            /* distances -reach ... reach */
     distance_values *values; /* [2 reach + 1]; distance r at r + reach */
-    uint64_t state;          /* of the random numbers */
+    uint64_t state;          /* state of the random numbers */
 } distance_sample;
 
 void distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed);
@@ -34,8 +34,8 @@ void distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed
  * Distances beyond the reach are left out. */
 void distance_sample_add(distance_sample *sample, const float *matrix, size_t tokens, const unsigned char *mask);
 
-/* NaN for a distance that no matrix had. */
+/* Returns the mean; NaN for a distance that no matrix had. */
 double distance_sample_mean(const distance_sample *sample, ptrdiff_t distance);
-/* The quantiles q[0 ... count - 1] of one distance. */
+/* Computes the quantiles q[0 ... count - 1] of one distance. */
 void distance_sample_quantiles(const distance_sample *sample, ptrdiff_t distance, const double *q, size_t count,
                                double *found);

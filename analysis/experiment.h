@@ -13,7 +13,7 @@ typedef struct experiment {
     deberta_reference reference;
     deberta_isa isa;
     size_t threads, memory_limit_bytes;
-    uint64_t seed;                     /* of texts that are made up */
+    uint64_t seed;                     /* seed of made-up texts */
     const deberta_ablation *ablations; /* [ablation_count] */
     size_t ablation_count;
     void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */

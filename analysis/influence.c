@@ -12,27 +12,27 @@
 #include "core/base/status.h"
 #include "core/encode/session_internal_options.h"
 
-static const double largest_step = 0.5;           /* of the row's length; each next one is half */
-static const double noise_step = 1.0 / (1 << 18); /* so small that float32 shows nothing but rounding */
+static const double largest_step = 0.5; /* largest step, as a part of the row's length; each next one is half */
+static const double noise_step = 1.0 / (1 << 18); /* step so small that float32 shows nothing but rounding */
 static const double float64_step = 1e-5;
-static const double above_noise = 10; /* influences compared with float64 */
+static const double above_noise = 10; /* number of influences compared with float64 */
 
 typedef struct influence_work {
-    scope memory; /* of the arrays */
+    scope memory; /* memory of the arrays */
     const influence_options *options;
     influence_report *report;
     deberta_model *model;
     deberta_session *session;
     deberta_model_info info;
-    size_t tokens, capacity; /* of the text at hand; of the longest */
+    size_t tokens, capacity; /* length of the current text, and of the longest */
     int32_t *ids;            /* [capacity] */
     double *direction;       /* [h], of length 1 */
     size_t source;
-    double shift;        /* what the direction is multiplied with; 0: nothing moves */
-    float *first;        /* [capacity][h]: H[0] untouched */
-    float *upper;        /* [L][capacity][h]: after +step */
-    double *influence;   /* [L][capacity], of the last difference */
-    double length, step; /* |H[0]_j|; the step at hand */
+    double shift;        /* factor of the direction; 0: nothing moves */
+    float *first;        /* [capacity][h]: H[0] without a change */
+    float *upper;        /* [L][capacity][h]: hidden states after +step */
+    double *influence;   /* [L][capacity]: influences of the last difference */
+    double length, step; /* |H[0]_j|; the current step */
     bool keep_upper;
     size_t done, total;
 } influence_work;
@@ -89,7 +89,7 @@ static deberta_status influence_encode(influence_work *w, double shift, deberta_
     return deberta_encode(w->session, &batch, &outputs, err);
 }
 
-/* Central difference of all layers and tokens: w->influence. */
+/* Computes the central difference of all layers and tokens into w->influence. */
 static deberta_status differentiate(influence_work *w, size_t source, double step, deberta_error *err)
 {
     w->source = source;
@@ -103,7 +103,7 @@ static void choose_direction(influence_work *w, uint64_t number)
     const size_t h = w->info.hidden_size;
     uint64_t state = w->options->of.seed * 0x2545f4914f6cdd1du + number;
     double square = 0;
-    for (size_t c = 0; c < h; c++) { /* sums of uniform numbers: near enough to normal for a direction */
+    for (size_t c = 0; c < h; c++) { /* Sums of uniform numbers are near enough to normal for a direction. */
         double sum = -6;
         for (int k = 0; k < 12; k++) sum += random_fraction(&state);
         w->direction[c] = sum;
@@ -114,7 +114,7 @@ static void choose_direction(influence_work *w, uint64_t number)
 
 /* -------------------------------------------------------------------------------------------------------------- steps */
 
-/* The step whose differences agree best with those of half of it; and the noise at that step. */
+/* Finds the step whose differences agree best with those of half of it, and the noise at that step. */
 static deberta_status sweep_steps(influence_work *w, double *before, double *relative, deberta_error *err)
 {
     influence_report *report = w->report;
@@ -145,7 +145,7 @@ static deberta_status sweep_steps(influence_work *w, double *before, double *rel
 
 /* ----------------------------------------------------------------------------------------------------------- distances */
 
-/* Bin of |r| = 1, 2, 3-4, 5-8 ... */
+/* Returns the bin of |r| = 1, 2, 3-4, 5-8 ... */
 static size_t ring_of(size_t distance)
 {
     size_t ring = 0;
@@ -189,7 +189,7 @@ static void make_bins(influence_layer *layer, const sample *samples, size_t coun
     }
 }
 
-/* Every distance counts with its mean, so that it does not matter how often the text has it. */
+/* Every distance counts with its mean, however often the text has it. */
 static void find_radius(influence_layer *layer, const sample *samples, size_t count, double *ring, size_t tokens)
 {
     double total = 0, sum = 0;
@@ -234,7 +234,7 @@ static deberta_status measure_all(influence_work *w, double *values, deberta_err
 
 /* ------------------------------------------------------------------------------------------------------------- float64 */
 
-/* Hidden states of the oracle, [L + 1][n][h], with the source moved. */
+/* Computes the hidden states of the oracle, [L + 1][n][h], with the source moved. */
 static deberta_status encode_float64(const influence_work *w, const reference_model *oracle, double shift,
                                      double *states, double *hidden, deberta_error *err)
 {
@@ -251,7 +251,7 @@ static deberta_status encode_float64(const influence_work *w, const reference_mo
     return reference_encode(oracle, &input, hidden, NULL, err);
 }
 
-/* The same text, source and direction in both precisions. */
+/* Compares the same text, source and direction in both precisions. */
 static deberta_status check_float64(influence_work *w, double *relative, deberta_error *err)
 {
     influence_report *report = w->report;

@@ -30,7 +30,7 @@ deberta_status receptive_field_describe(deberta_model_info *info, const char *pa
     return DEBERTA_OK;
 }
 
-/* Stands for "no limit": far beyond where any rule stops changing, small enough for sums. */
+/* Value for "no limit": beyond the distance at which any rule stops changing, and small enough for sums. */
 static const ptrdiff_t unlimited = (ptrdiff_t)1 << 40;
 
 static ptrdiff_t reach_of(const receptive_field *field)
@@ -38,14 +38,14 @@ static ptrdiff_t reach_of(const receptive_field *field)
     return field->length ? (ptrdiff_t)field->length - 1 : unlimited;
 }
 
-/* Both parts of a pair grow with the distance, so that their sum tells pairs apart. */
+/* Returns the slot of a distance. Both parts of a pair grow with the distance, so their sum distinguishes pairs. */
 static size_t slot_of(const receptive_field *field, ptrdiff_t distance)
 {
     const size_t row = position_row(&field->rule, distance);
     return field->paired ? row + 2 * field->rule.span - 1 - position_row(&field->rule, -distance) : row;
 }
 
-/* The smallest distance in [low, high] whose slot is at least `slot`; high + 1 if there is none. */
+/* Returns the smallest distance in [low, high] whose slot is at least `slot`; high + 1 if there is none. */
 static ptrdiff_t first_with_slot(const receptive_field *field, size_t slot, ptrdiff_t low, ptrdiff_t high)
 {
     ptrdiff_t end = high + 1;
@@ -59,7 +59,7 @@ static ptrdiff_t first_with_slot(const receptive_field *field, size_t slot, ptrd
     return low;
 }
 
-/* Rows must not fall: checked at every distance near zero and sparsely beyond. */
+/* Checks that rows do not fall with the distance: at every distance near zero, and sparsely beyond. */
 static bool is_monotone(const position_rule *rule, ptrdiff_t reach)
 {
     const ptrdiff_t near = reach < 4096 ? reach : 4096;
@@ -128,7 +128,7 @@ deberta_status receptive_field_make(receptive_field *field, const position_rule 
     return DEBERTA_OK;
 }
 
-/* One bit a displacement. to |= from << shift. */
+/* Computes to |= from << shift, with one bit per displacement. */
 static void or_shifted(uint64_t *to, const uint64_t *from, size_t words, size_t shift)
 {
     const size_t skip = shift / 64, bits = shift % 64;
@@ -152,7 +152,7 @@ deberta_status receptive_field_compose(const receptive_field *field, size_t laye
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers of %zu distances are too many to compose", layers, width);
     const size_t words = bits / 64 + 1;
     uint64_t *sums = memory_take(words, sizeof *sums), *next = memory_take(words, sizeof *next);
-    sums[0] = 1; /* the displacement 0 of no layer; bit b of k layers is displacement b + k unique_min */
+    sums[0] = 1; /* displacement 0 of no layer; bit b of k layers is displacement b + k unique_min */
     for (size_t k = 1; k <= layers; k++) {
         memset(next, 0, words * sizeof *next);
         for (size_t u = 0; u < field->unique_count; u++)
@@ -217,7 +217,7 @@ size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_er
         return 0;
     }
     size_t low = 1,
-           high = 2 * rule->span + 1; /* a text of `low` tokens is fine, one of `high` has more distances than rows */
+           high = 2 * rule->span + 1; /* A text of `low` tokens fits; one of `high` has more distances than rows. */
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
         receptive_field field;

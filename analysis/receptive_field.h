@@ -1,11 +1,11 @@
 /* Determines exactly which relative positions a model can tell apart.
  *
- * Attention is global at every layer; what is bounded is the range in which a relative position is *unambiguous*: the
- * distances r = i - j (query minus key, so r > 0 is a key to the left) whose row of the position table no other
+ * Attention is global at every layer; the bounded quantity is the range in which a relative position is *unambiguous*:
+ * the distances r = i - j (query minus key, so r > 0 is a key to the left) whose row of the position table no other
  * distance shares. All numbers here count that, not reach.
  *
  * Rows never decrease with the distance, so the distances of a row are an interval, found by bisection: nothing depends
- * on how large distances may get. Without a limit on the length the rows at both ends serve infinitely many distances.
+ * on how large distances may get. Without a limit on the length, infinitely many distances share the rows at both ends.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -21,35 +21,37 @@ typedef struct field_row {
 } field_row;
 
 typedef struct receptive_field {
-    scope memory; /* of the arrays; to be freed */
+    scope memory; /* memory of the arrays; to be freed */
     position_rule rule;
-    bool paired;         /* slots are pairs of rows */
+    bool paired;         /* whether slots are pairs of rows */
     size_t length;       /* N: distances |r| < N; 0: unlimited */
-    size_t slots_used;   /* rows that some distance uses */
+    size_t slots_used;   /* number of rows that some distance uses */
     field_row *rows;     /* [slots_used], by row */
-    size_t unique_count; /* distances that have a row for themselves */
+    size_t unique_count; /* number of distances that share their row with no other */
     ptrdiff_t *unique;   /* [unique_count], ascending */
     ptrdiff_t unique_min, unique_max;
     size_t run_left,
-        run_right; /* keys to the left and right of 0 that are unique without a gap; 0 itself is between them */
+        /* number of keys to the left and right of 0 that are unique without a gap; 0 itself is between them */
+        run_right;
 } receptive_field;
 
 /* Reads what a model's configuration says of positions, for a made-up model or a folder that need not hold weights:
  * name (the path), version, layers, relative and absolute positions; the rest is 0. */
 deberta_status receptive_field_describe(deberta_model_info *info, const char *path, deberta_error *err);
 
-/* DEBERTA_E_UNSUPPORTED for a model without relative positions or whose rows do not grow with the distance.
- * paired: the field as the paper prints it. p2c reads the row of (j, i), so that a distance is known by the pair
- * (row(r), row(-r)) and is ambiguous only where both are shared. The published implementations do not compute this;
- * `row` of a field_row then only numbers the pairs. */
+/* Computes the field. DEBERTA_E_UNSUPPORTED for a model without relative positions or whose rows do not grow with the
+ * distance. paired: the field as the paper prints it. p2c reads the row of (j, i), so that a distance is known by the
+ * pair (row(r), row(-r)) and is ambiguous only where both are shared. The published implementations do not compute
+ * this; `row` of a field_row then only numbers the pairs. */
 deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length, bool paired,
                                     deberta_error *err);
 
-/* The field over n layers: displacements that are sums of one unambiguous distance a layer, under four definitions. */
+/* The field over n layers: displacements that are sums of one unambiguous distance per layer, under four definitions.
+ */
 typedef struct composed_field {
     size_t run;        /* sums of distances from the run around 0: 1 + (left + right) n */
     size_t unique_set; /* sums of any unique distances */
-    size_t contiguous; /* of those, the ones around 0 without a gap */
+    size_t contiguous; /* the part of those around 0 without a gap */
     size_t hull;       /* from the smallest to the largest of those */
 } composed_field;
 
@@ -61,10 +63,10 @@ typedef enum field_definition {
     FIELD_DEFINITIONS
 } field_definition;
 
-const char *field_definition_name(field_definition definition); /* as the members are called */
+const char *field_definition_name(field_definition definition); /* names of the members */
 size_t composed_field_value(const composed_field *composed, field_definition definition);
 
-/* composed [layers]: entry k is k + 1 layers. */
+/* Composes the field; composed [layers]: entry k is k + 1 layers. */
 deberta_status receptive_field_compose(const receptive_field *field, size_t layers, composed_field *composed,
                                        deberta_error *err);
 
@@ -81,11 +83,10 @@ typedef enum field_formula {
 const char *field_formula_name(field_formula formula);
 size_t field_formula_value(field_formula formula, size_t span, size_t layers);
 
-/* The longest text in which every distance that occurs has a row for itself; 0 with an error if there is no such thing.
- */
+/* Returns the length of the longest text in which no two distances share a row; 0 with an error if there is none. */
 size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_error *err);
 
-/* Both of a model that is known by its description. */
+/* Compute the two results above from a model's description. */
 deberta_status receptive_field_of_model(receptive_field *field, const deberta_model_info *info,
                                         deberta_reference reference, size_t length, deberta_error *err);
 size_t receptive_field_longest_of_model(const deberta_model_info *info, deberta_reference reference,
@@ -94,6 +95,6 @@ size_t receptive_field_longest_of_model(const deberta_model_info *info, deberta_
 /* Counts, for a query at `position` in a text of `length` tokens, the keys whose distance from it is unambiguous among
  * all distances of that text, and among the distances of this query alone. */
 void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own);
-/* The tokens of such a text that find every key at a row that no other of their keys has: how many, and the first. They
- * are neighbours. */
+/* Counts the tokens of such a text all of whose keys have different rows, and finds the first of them; they are
+ * neighbours. */
 size_t receptive_field_seeing_tokens(const receptive_field *field, size_t *first);

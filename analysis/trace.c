@@ -12,13 +12,14 @@
 
 enum { BATCH_TOKENS = 2048, NOISE_ROWS = 64 };
 
-/* Runs whose measures differ by less than this part of the larger one differ by little more than rounding. */
+/* Smallest difference of both runs' measures, as a part of the larger one; a smaller one is little more than rounding.
+ */
 static const double least_difference = 1e-4;
 
-/* A place that is patched, and where its measure goes. */
+/* A patched place, and the destination of its measure. */
 typedef struct trace_place {
     deberta_patch patch;
-    bool every_term; /* a patch of each term */
+    bool every_term; /* one patch per term */
     double *to;
 } trace_place;
 
@@ -28,16 +29,16 @@ typedef struct trace_work {
     trace_report *report;
     deberta_model_info info;
     deberta_session *session;
-    bool decodes;     /* by the Enhanced Mask Decoder, which runs the last layer again */
-    size_t n, width;  /* tokens, columns of the logits */
-    size_t most;      /* sequences of a batch: the one that gives, and variants */
-    float *states[2]; /* [L + 1][n][h]: of the clean and of the corrupted run */
+    bool decodes;     /* whether the answer comes from the Enhanced Mask Decoder, which runs the last layer again */
+    size_t n, width;  /* number of tokens, and columns of the logits */
+    size_t most;      /* number of sequences of a batch: the one that gives, and variants */
+    float *states[2]; /* [L + 1][n][h]: states of the clean and of the corrupted run */
     int32_t *ids, *types;
     size_t *starts, *positions;
     float *logits; /* [most][width] */
     trace_place *places;
     deberta_patch *patches;
-    size_t place_count, first_layer, sequences; /* of the batch at hand */
+    size_t place_count, first_layer, sequences; /* members of the current batch */
     size_t done;
 } trace_work;
 
@@ -53,7 +54,7 @@ static double measure_of(const trace_work *w, const float *logits)
     return exp((double)logits[answer->column] - largest) / sum;
 }
 
-/* The logits of every sequence's answer, into w->logits. */
+/* Computes the logits of every sequence's answer into w->logits. */
 static deberta_status ask(trace_work *w, deberta_error *err)
 {
     const trace_answer *answer = &w->report->answer;
@@ -82,7 +83,7 @@ static deberta_status encode(trace_work *w, const deberta_interventions *changes
     return deberta_encode(w->session, &batch, &outputs, err);
 }
 
-/* Keeps the states of a plain run. */
+/* Copies the states of a plain run. */
 typedef struct kept_states {
     float *to;
     size_t n, h;
@@ -117,7 +118,7 @@ static deberta_status run_plain(trace_work *w, bool corrupted, double *found, de
     return DEBERTA_OK;
 }
 
-/* All rows of H[first_layer]: the sequence that gives, and copies of the other one. */
+/* Writes all rows of H[first_layer]: the sequence that gives, and copies of the other one. */
 static deberta_status give_states(void *context, const deberta_hidden_edit *edit)
 {
     const trace_work *w = context;
@@ -140,7 +141,7 @@ static void add_patches(trace_work *w, const trace_place *place, size_t sequence
         if (has_term(w, patch.term)) w->patches[(*count)++] = patch;
 }
 
-/* The places [first, end) of the layer at hand as variants of one batch. */
+/* Runs the places [first, end) of the current layer as variants of one batch. */
 static deberta_status run_variants(trace_work *w, size_t first, size_t end, deberta_error *err)
 {
     deberta_interventions changes = {
@@ -170,7 +171,7 @@ static bool has_all(const bool *chosen, size_t count)
     return all;
 }
 
-/* All heads of all layers at once. */
+/* Patches all heads of all layers at once. */
 static void list_together(trace_work *w)
 {
     const trace_options *o = w->options;
@@ -186,7 +187,8 @@ static void list_together(trace_work *w)
     if (o->parts & TRACE_HEADS) add_place(w, patch, &w->report->together[TOGETHER_HEADS]);
 }
 
-/* The places that act first on H[layer], or in the layer above it. Without memory for them it counts. */
+/* Lists the places that first act on H[layer], or in the layer above it. Without memory for the list it only counts
+ * them. */
 static void list_places(trace_work *w, size_t layer)
 {
     const trace_options *o = w->options;
@@ -331,7 +333,7 @@ deberta_status trace_noise(float *noise, const deberta_model *model, const bool 
     DEBERTA_TRY(table_deviation(&deviation, model, err));
     memset(noise, 0, tokens * width * sizeof *noise);
     for (size_t t = 0; t < tokens; t++)
-        for (size_t e = 0; marked[t] && e < width; e++) { /* Box and Muller */
+        for (size_t e = 0; marked[t] && e < width; e++) { /* The method is that of Box and Muller. */
             const double radius = sqrt(-2 * log(1 - random_fraction(&state)));
             noise[t * width + e] = (float)(scale * deviation * radius * cos(whole_turn * random_fraction(&state)));
         }

@@ -1,8 +1,8 @@
 /* Traces an answer through an encoder by activation patching: places of a run on a clean text are put into a run on a
- * corrupted one, one at a time, and the answer tells how much of it comes back; or the other way round.
+ * corrupted one, one at a time, and the answer shows how much of the clean run it restores; or the other way round.
  *
  * The clean text and all variants of the corrupted one are sequences of one batch (deberta_patch), which begins at the
- * first layer that a variant changes, because what lies before it is the same.
+ * first layer that a variant changes, because the layers before it give the same states.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -14,7 +14,7 @@
 
 enum { TRACE_TERMS = 3, TRACE_NO_CONTRAST = -1 };
 
-/* What is patched in all heads of all layers at once: each term, all terms, the heads' outputs. */
+/* Totals, each patched in all heads of all layers at once: each term, all terms, the heads' outputs. */
 typedef enum trace_together { TOGETHER_TERMS = TRACE_TERMS, TOGETHER_HEADS, TOGETHER_COUNT } trace_together;
 
 /* Parts of a model, in bits. */
@@ -24,46 +24,47 @@ typedef enum trace_part {
     TRACE_OF_TERMS = 4,
 } trace_part;
 
-/* What is measured: the probability of a column of a head's logits or, with a contrast, its logit less the other's. */
+/* The measure: the probability of a column of a head's logits or, with a contrast, its logit minus the other's. */
 typedef struct trace_answer {
-    deberta_task task;        /* a head whose columns are alternatives: MLM, MLM_EMD, SEQUENCE, TOKEN */
-    size_t position;          /* token of the text; not of SEQUENCE */
-    int64_t column, contrast; /* TRACE_NO_CONTRAST; column < 0: the clean run's most probable one */
+    deberta_task task; /* a head whose columns are alternatives: MLM, MLM_EMD, SEQUENCE, TOKEN */
+    size_t position;   /* token of the text; not read for SEQUENCE */
+    /* column to subtract, or TRACE_NO_CONTRAST; column < 0: the clean run's most probable one */
+    int64_t column, contrast;
 } trace_answer;
 
 typedef struct trace_options {
     const deberta_model *model;
-    deberta_session_options session; /* max_tokens and features are set here */
+    deberta_session_options session; /* options of the session; max_tokens and features are set by the trace */
     size_t tokens;
     const int32_t *clean, *corrupted;             /* [tokens] */
     const int32_t *clean_types, *corrupted_types; /* [tokens] or NULL */
-    const float *noise;                           /* [tokens][E], added to the corrupted text's words; or NULL */
+    const float *noise; /* [tokens][E], added to the word rows of the corrupted text; or NULL */
     trace_answer answer;
     unsigned parts; /* trace_part */
     const bool *layers,
         *heads;    /* [L], [A]: those that are patched; states: H[l], the input of a layer l, and with the last H[L] */
-    bool corrupts; /* places of the corrupted run go into the clean one */
+    bool corrupts; /* whether places of the corrupted run go into the clean one */
     void (*progress)(void *context, size_t done, size_t total); /* variants; may be NULL */
     void *context;
 } trace_options;
 
-/* Of all places the measure of the run in which this place was patched; NaN: not asked for, or nothing reads it. */
+/* Measures of the runs in which each place was patched; NaN: the place was not requested, or nothing reads it. */
 typedef struct trace_report {
-    scope memory;        /* of the arrays; to be freed */
-    trace_answer answer; /* with the column that was chosen */
+    scope memory;        /* memory of the arrays; to be freed */
+    trace_answer answer; /* the target, with the chosen column */
     double clean, corrupted;
     double *states;                  /* [L + 1][tokens] */
     double *heads;                   /* [L][A] */
     double *terms;                   /* [TRACE_TERMS][L][A] */
     double together[TOGETHER_COUNT]; /* where all layers and heads are asked for */
-    size_t states_end; /* H[0] ... H[states_end - 1] are read: the Enhanced Mask Decoder does not read H[L] */
+    size_t states_end; /* number of H[0] ... that are read: the Enhanced Mask Decoder does not read H[L] */
     size_t variants;
 } trace_report;
 
-/* DEBERTA_E_FORMAT where both texts give nearly the same answer, so that there is nothing to bring back. The report is
- * filled as far as clean and corrupted then. */
+/* Runs a trace. DEBERTA_E_FORMAT where both texts give nearly the same answer, so that there is nothing to restore; the
+ * report then has only clean and corrupted. */
 deberta_status trace_measure(trace_report *report, const trace_options *options, deberta_error *err);
-/* How much of the difference between both runs one patch moves: 0 none, 1 all of it; of what comes back, or is lost. */
+/* Returns the part of the difference between both runs that one patch restores, or removes: 0 none, 1 all of it. */
 double trace_share(const trace_report *report, bool corrupts, double measure);
 /* Fills noise [tokens][E] of the tokens that are marked with normal numbers of a seed, of `scale` standard deviations
  * of the word table. */

@@ -26,7 +26,7 @@ typedef struct child_task {
 
 enum { CHILD_SHORT = 4 };
 
-/* Without the hook of the program, which would remove files of the parent. */
+/* Ends the child without the program's hook for memory shortage, which would remove files of the parent. */
 static void end_for_memory(void) { _exit(CHILD_SHORT); }
 
 static void *run_task(void *argument)
@@ -78,7 +78,7 @@ deberta_status child_run(child_work work, const void *context, void *answer, siz
     const pid_t parent = getpid();
     pid_t child = fork();
     if (child == 0) {
-        /* whoever stops the program does not mean a measurement of seconds to go on without it */
+        /* whoever stops the program wants its measurements to stop as well */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
         memory_on_shortage(end_for_memory);
         if (!run_in_new_thread(&(child_task){work, context, shared})) _exit(CHILD_SHORT);

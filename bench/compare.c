@@ -1,5 +1,5 @@
-/* Pairs points of two sets of runs, compares them by rank, as sets or as pairs of neighbours, and judges them together,
- * so that few of the calls are chance.
+/* Pairs points of two sets of runs, compares them by rank, as sets or as pairs of neighbours, and corrects for the
+ * number of points, so that few of the reported differences are chance.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/compare.h"
@@ -43,7 +43,7 @@ static void differ_size(differences *d, const char *name, size_t a, size_t b)
     if (a && b && a != b) add_difference(d, "%s %zu and %zu", name, a, b);
 }
 
-/* A member that a file of another program lacks does not count as a difference. */
+/* Compares environments; a member that a file of another program lacks does not count as a difference. */
 deberta_status compare_environments(const bench_results *a, const bench_results *b, deberta_error *err)
 {
     const machine_sheet *left = &a->sheet, *right = &b->sheet;
@@ -74,7 +74,7 @@ static const bench_result *find_like(const bench_results *run, const bench_resul
     return NULL;
 }
 
-/* The medians of a point in the runs that have it; returns how many. */
+/* Collects the medians of a point from the runs that have it; returns how many. */
 static size_t medians_of(const compare_side *side, const bench_result *like, double *medians)
 {
     size_t count = 0;
@@ -87,14 +87,14 @@ static size_t medians_of(const compare_side *side, const bench_result *like, dou
 
 /* ------------------------------------------------------------------------------------------------------------ turns */
 
-/* The runs of both sides by time: the k-th of one side is the neighbour of the k-th of the other. NULL: they were not
- * made in turns. */
+/* The runs of both sides by time: the k-th of one side is the neighbour of the k-th of the other. NULL: the runs were
+ * not interleaved. */
 typedef struct neighbours {
     const bench_results **a, **b;
     size_t count;
 } neighbours;
 
-/* Dates are written so that their order is that of their letters. */
+/* Orders runs by date; the dates sort as texts. */
 static int by_date(const void *left, const void *right)
 {
     const bench_results *const *a = left, *const *b = right;
@@ -113,7 +113,8 @@ static const bench_results **runs_by_date(scope *memory, const compare_side *sid
     return runs;
 }
 
-/* A pair is over before the next begins: A B A B, A B B A, and whatever else draws the first of each pair. */
+/* Finds the pairs of interleaved runs. Each pair ends before the next begins: A B A B, A B B A, or any other order
+ * within the pairs. */
 static neighbours find_neighbours(scope *memory, const compare_side *a, const compare_side *b)
 {
     neighbours found = {.count = a->count};
@@ -147,7 +148,7 @@ static void compare_neighbours(compare_pair *pair, const neighbours *runs)
     free(a);
 }
 
-/* Whether so many pairs, if all of one sign, would be called different among so many points. */
+/* Returns true if so many pairs, all of one sign, would be significant among so many points. */
 static bool pairs_decide(size_t pairs, size_t points)
 {
     return pairs > 0 && ldexp(2, -(int)pairs) <= SIGNIFICANCE / (double)points;
@@ -155,7 +156,8 @@ static bool pairs_decide(size_t pairs, size_t points)
 
 /* ------------------------------------------------------------------------------------------------------- pairing runs */
 
-/* Whether two sets of these sizes, if wholly apart, would be called different: 2 of all orders of so many runs. */
+/* Returns true if two sets of these sizes, completely separated, would be significant: 2 of all orders of the
+ * runs. */
 static bool can_decide(size_t a, size_t b)
 {
     double orders = 1;
@@ -170,7 +172,7 @@ static void add_pair(compare_list *list, const compare_side *left, const bench_r
     compare_pair *pair = &list->pairs[list->count];
     *pair =
         (compare_pair){.a = a, .b = b, .runs_a = medians_of(left, a, medians), .runs_b = medians_of(right, b, other)};
-    /* Other layers are other work, and have other results. */
+    /* Other numbers of layers are other work, with other results. */
     pair->checksums_differ = a->layers == b->layers && a->checksum && b->checksum && a->checksum != b->checksum;
     pair->verdict = can_decide(pair->runs_a, pair->runs_b) ? COMPARE_SAME : COMPARE_UNDECIDED;
     statistics_compare(&pair->time, medians, pair->runs_a, other, pair->runs_b);
@@ -180,7 +182,7 @@ static void add_pair(compare_list *list, const compare_side *left, const bench_r
     free(medians);
 }
 
-/* Of the test that decides. */
+/* Returns the p of the test that decides. */
 static double p_of(const compare_pair *pair) { return pair->by_pairs ? pair->pairs.p : pair->time.p; }
 static double ratio_of(const compare_pair *pair) { return pair->by_pairs ? pair->pairs.ratio : pair->time.ratio; }
 
@@ -190,8 +192,8 @@ static int by_p(const void *left, const void *right)
     return (p_of(*a) > p_of(*b)) - (p_of(*a) < p_of(*b));
 }
 
-/* Benjamini and Hochberg: of m points, those with the k smallest p are called different, k being the largest for which
- * the k-th is at most k/m of the level. */
+/* Applies Benjamini and Hochberg's rule: of m points, those with the k smallest p are called different, k being the
+ * largest for which the k-th is at most k/m of the level. */
 static void compare_judge(compare_list *list)
 {
     compare_pair **order = memory_take(list->count + 1, sizeof *order);
@@ -217,7 +219,7 @@ static bool is_paired(const compare_list *list, const bench_result *r)
     return false;
 }
 
-/* The points of all runs of a side, each once: a run that was stopped has not all. */
+/* The points of all runs of a side, each once; a stopped run lacks some. */
 typedef struct points {
     const bench_result **of;
     size_t count;
@@ -313,7 +315,7 @@ static const char *verdict_text(const compare_pair *pair)
     return pair->verdict == COMPARE_UNDECIDED && one_each ? "not decided: one run each" : texts[pair->verdict];
 }
 
-/* "avx2", or "avx2 / avx512" where the two differ. */
+/* Adds "avx2", or "avx2 / avx512" if the two differ. */
 static void add_both(result_table *table, const char *a, const char *b)
 {
     if (strcmp(a, b) == 0)
@@ -322,7 +324,7 @@ static void add_both(result_table *table, const char *a, const char *b)
         cell_text(table, "%s / %s", a, b);
 }
 
-/* The last part of a path: people see it in every row. */
+/* Returns the last part of a path, to keep rows of tables short. */
 static const char *folder_name(const char *model)
 {
     const char *slash = strrchr(model, '/');
@@ -373,7 +375,7 @@ static void compare_add_row(result_table *table, const compare_pair *pair)
     cell_text(table, "%zu + %zu", pair->runs_a, pair->runs_b);
     cell_real(table, 1e3 * pair->seconds_a);
     cell_real(table, 1e3 * pair->seconds_b);
-    /* Single runs show the scatter of their samples, the only measure of the ratio's error. */
+    /* Single runs show the scatter of their samples, the only estimate of the ratio's error. */
     cell_real(table, pair->runs_a == 1 ? 1e3 * a->time.mad : NAN);
     cell_real(table, pair->runs_b == 1 ? 1e3 * b->time.mad : NAN);
     cell_real(table, c->ratio);
@@ -387,7 +389,7 @@ static void compare_add_row(result_table *table, const compare_pair *pair)
     cell_text(table, "%s%s", verdict_text(pair), pair->checksums_differ ? "; other results" : "");
 }
 
-/* A note that made a run doubtful makes the comparison doubtful too. */
+/* Repeats the notes that made a run doubtful, since they make the comparison doubtful too. */
 static void say_notes(result *r, const compare_side *side)
 {
     for (size_t k = 0; k < side->count; k++) {
@@ -422,8 +424,7 @@ static void say_side(result *r, char letter, const compare_side *side, const com
         result_say_more(r, "; %zu to %zu threads", least, most);
 }
 
-/* The earliest and the latest date of the runs; false where a file tells none. Dates are written so that their order
- * is that of their letters. */
+/* Finds the earliest and the latest date of the runs; returns false if a file has none. The dates sort as texts. */
 static bool dates_of(const compare_side *side, const char **first, const char **last)
 {
     *first = *last = side->runs[0].sheet.date;
@@ -436,8 +437,7 @@ static bool dates_of(const compare_side *side, const char **first, const char **
     return true;
 }
 
-/* Says if one side ran before the other: changes with the hour, such as neighbours and heat, are then a difference
- * between the sides. */
+/* Reports it if one side ran before the other: load and temperature then differ between the sides. */
 static void say_order(result *r, const compare_side *a, const compare_side *b)
 {
     const char *first_a, *last_a, *first_b, *last_b;
@@ -452,7 +452,7 @@ static void say_order(result *r, const compare_side *a, const compare_side *b)
                    strcmp(last_a, first_b) < 0 ? "A" : "B", strcmp(last_a, first_b) < 0 ? "B" : "A");
 }
 
-/* Says which test has called points different, where there is another. */
+/* Reports which test has decided, if there are two. */
 static void say_deciding(result *r, const compare_list *list)
 {
     size_t pairs = 0, deciding = 0;

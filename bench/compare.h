@@ -20,13 +20,13 @@
 #include "bench/results.h"
 
 typedef enum compare_verdict {
-    COMPARE_UNDECIDED, /* too few runs: no outcome of the test could have shown anything */
+    COMPARE_UNDECIDED, /* too few runs: no outcome of the test could be significant */
     COMPARE_SAME,
     COMPARE_FASTER,
     COMPARE_SLOWER
 } compare_verdict;
 
-/* The runs of one side, and what files they came from. */
+/* The runs of one side, and the files they came from. */
 typedef struct compare_side {
     const bench_results *runs;
     const char *const *names;
@@ -34,39 +34,39 @@ typedef struct compare_side {
 } compare_side;
 
 typedef struct compare_pair {
-    const bench_result *a, *b;   /* of the first run of each side that has the point */
-    size_t place;                /* of a among the points of its side */
+    const bench_result *a, *b;   /* from the first run of each side that has the point */
+    size_t place;                /* index of a among the points of its side */
     double seconds_a, seconds_b; /* medians of the runs' medians */
-    size_t runs_a, runs_b;       /* that have the point */
-    statistics_comparison time;  /* ratio: time of B over time of A; the rest only where the runs can decide */
-    statistics_pairs pairs;      /* of neighbours; count 0: the runs were not made in turns, or have no times */
-    bool by_pairs;               /* they decide */
-    compare_verdict verdict;     /* of B */
-    bool checksums_differ;       /* both known and not equal */
+    size_t runs_a, runs_b;       /* number of runs that have the point */
+    statistics_comparison time;  /* ratio: time of B over time of A; other members only where the runs can decide */
+    statistics_pairs pairs;      /* test of neighbours; count 0: the runs were not interleaved, or have no times */
+    bool by_pairs;               /* true: the test of neighbours decides */
+    compare_verdict verdict;     /* verdict on B */
+    bool checksums_differ;       /* true: both checksums are known and differ */
 } compare_pair;
 
 typedef struct compare_list {
-    scope memory; /* of the pairs; to be freed */
+    scope memory; /* owner of the pairs; free it */
     compare_pair *pairs;
     size_t count;
-    size_t only_a, only_b; /* points without a partner */
+    size_t only_a, only_b; /* number of points without a partner */
     double mean_ratio;     /* geometric mean */
 } compare_list;
 
-/* DEBERTA_E_ARGUMENT, naming what differs, if times of the two cannot be compared: another processor, compiler,
- * governor ... */
+/* Fails with DEBERTA_E_ARGUMENT, naming the difference, if times of the two cannot be compared: another processor,
+ * compiler, governor ... */
 deberta_status compare_environments(const bench_results *a, const bench_results *b, deberta_error *err);
 
-/* Pairs points that are the same work, of all that the runs of a side have; then those left over that differ in engine,
+/* Pairs points that are the same work, from all runs of each side; then pairs remaining points that differ in engine,
  * precision or tier only. */
 void compare_sides(compare_list *list, const compare_side *a, const compare_side *b);
-/* Within the runs of one side: every point with those that are like it but for one facet (BENCH_THREADS, BENCH_ISA,
- * BENCH_MODEL, BENCH_LAYERS), the first value of which is A. */
+/* Pairs points within the runs of one side: every point with those that differ from it in one facet only
+ * (BENCH_THREADS, BENCH_ISA, BENCH_MODEL, BENCH_LAYERS), whose first value is A. */
 void compare_within(compare_list *list, const compare_side *runs, unsigned facet);
 
-/* Says why the first runs of both sides have no point in common: compares the two points that are most alike, as
- * bench_result_difference does. False if one side has no point. */
+/* Explains why the first runs of both sides have no point in common: describes the differences of the two most
+ * similar points, as bench_result_difference does. Returns false if one side has no point. */
 bool compare_difference(char text[BENCH_DIFFERENCE_BYTES], const compare_side *a, const compare_side *b);
 
-/* by: the facet of compare_within, or 0. The list must outlive the result. */
+/* Fills the result. by: the facet of compare_within, or 0. The list must outlive the result. */
 void compare_describe(result *r, const compare_list *list, const compare_side *a, const compare_side *b, unsigned by);

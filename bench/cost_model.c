@@ -12,7 +12,7 @@
 #include "output/scope.h"
 
 #define FLOAT_BYTES ((double)sizeof(float))
-/* Of an integer operand of attention: a scale, and a sum or zero point. */
+/* Bytes beside an integer operand of attention: a scale, and a sum or zero point. */
 #define SCALED_BYTES ((double)(sizeof(float) + sizeof(int32_t)))
 
 const char *cost_stage_name(profile_stage stage)
@@ -53,13 +53,13 @@ static double digits_of(deberta_precision precision)
     return precision == DEBERTA_PRECISION_INT8 ? 1 : precision == DEBERTA_PRECISION_INT16 ? 2 : 0;
 }
 
-/* Of a weight of one of the encoder's linear layers, with what scales it (packed_matrix). */
+/* Returns the bytes of a weight matrix of the encoder's linear layers, with its scales (packed_matrix). */
 static double matrix_bytes(const deberta_model_info *m, double outputs, size_t depth)
 {
     const double digits = digits_of(m->precision), inputs = (double)depth;
     if (digits == 0) return outputs * inputs * FLOAT_BYTES;
     const size_t block = packed_block_depth(depth);
-    const double scales = sizeof(float) + digits * sizeof(int32_t); /* of an output in a block */
+    const double scales = sizeof(float) + digits * sizeof(int32_t); /* bytes of an output in a block */
     double bytes = inputs * sizeof(float);
     for (size_t start = 0; start < depth; start += block)
         bytes += outputs * (digits * (double)round_up(minimum(block, depth - start), DIGIT_TILE_INPUTS) + scales);
@@ -71,21 +71,21 @@ static bool attends_in_integers(const deberta_model_info *m)
     return cost_stage_is_of_integers(PROFILE_ATTENTION, m->precision) && m->head_size <= MAX_INTEGER_DEPTH;
 }
 
-/* Of a vector of all heads as keys or rows of a position table: scaled in each head. */
+/* Returns the bytes of a vector of all heads, as keys or rows of a position table: scaled in each head. */
 static double operand_bytes(const deberta_model_info *m)
 {
     const double h = (double)m->hidden_size;
     return attends_in_integers(m) ? h + (double)m->heads * SCALED_BYTES : h * FLOAT_BYTES;
 }
 
-/* Of the values of n tokens: scaled in each column of a chunk. */
+/* Returns the bytes of the values of n tokens: scaled in each column of a chunk. */
 static double values_bytes(const deberta_model_info *m, double n)
 {
     const double h = (double)m->hidden_size, chunks = ceil(n / KEY_CHUNK);
     return attends_in_integers(m) ? h * (n + chunks * SCALED_BYTES) : n * h * FLOAT_BYTES;
 }
 
-/* Of a row of the word table. */
+/* Returns the bytes of a row of the word table. */
 static double word_bytes(const deberta_model_info *m)
 {
     const bool integers = m->precision != DEBERTA_PRECISION_FLOAT32 && m->packed == DEBERTA_PACKED_MAPPED;
@@ -96,11 +96,13 @@ static double word_bytes(const deberta_model_info *m)
 /* ------------------------------------------------------------------------------------------------------- table rows */
 
 typedef struct row_counts {
-    double in_use, reachable; /* rows of all distances below n; average over the queries of those that one reaches */
+    /* rows used by all distances below n; mean over the queries of the rows that one reaches */
+    double in_use, reachable;
 } row_counts;
 
-/* Query i sees the distances i - n + 1 ... i. Rows grow with the distance, so the different rows among neighbouring
- * distances are the changes between them plus one. changes[x] counts those up to distance x - (n - 1). */
+/* Counts table rows. Query i sees the distances i - n + 1 ... i. Rows grow with the distance, so the number of rows
+ * among neighbouring distances is the number of changes between them plus one. changes[x] counts those up to distance
+ * x - (n - 1). */
 static void count_rows(row_counts *counts, const position_rule *rule, size_t n)
 {
     size_t distances = 2 * n - 1;
@@ -140,11 +142,11 @@ static void cost_model_add(cost_stage *stage, double flops, double bytes)
     stage->bytes += bytes;
 }
 
-/* Everything that does not look from token to token: proportional to the tokens, and the weights once. */
+/* Adds the stages that do not relate tokens to each other: proportional to the tokens, with the weights once. */
 static void add_linear_stages(cost *c, const deberta_model_info *m, double tokens, double layers)
 {
     double h = (double)m->hidden_size, f = (double)m->intermediate_size, e = (double)m->embedding_size;
-    double projection = e != h ? e * h : 0, row = h * FLOAT_BYTES; /* of a token's activations */
+    double projection = e != h ? e * h : 0, row = h * FLOAT_BYTES; /* bytes of a token's activations */
     cost_model_add(&c->stage[PROFILE_EMBED], 2 * tokens * projection,
                    tokens * (word_bytes(m) + row) + projection * FLOAT_BYTES);
     cost_model_add(&c->stage[PROFILE_QKV], layers * 2 * tokens * 3 * h * h,
@@ -160,8 +162,8 @@ static void add_linear_stages(cost *c, const deberta_model_info *m, double token
     }
 }
 
-/* Adds the attention of one sequence, but for the position tables, which the batch reads once. Packing reads the keys,
- * and where attention multiplies integers the values as well, which leave their projection in panels of floats. */
+/* Adds the attention of one sequence without the position tables, which the batch reads once. Packing reads the keys
+ * and, where attention multiplies integers, the values as well, which leave their projection in panels of floats. */
 static void add_attention(cost *c, const deberta_model_info *m, double n, double layers, position_terms has,
                           row_counts rows)
 {
@@ -169,7 +171,8 @@ static void add_attention(cost *c, const deberta_model_info *m, double n, double
     const double h = (double)m->hidden_size, pairs = layers * 2 * n * n * h;
     const double reachable = layers * 2 * n * rows.reachable * h;
     const double floats = n * h * FLOAT_BYTES, keys = n * operand_bytes(m), values = values_bytes(m, n);
-    cost_model_add(stage, 2 * pairs, layers * (2 * floats + keys + values)); /* with queries and the context */
+    /* traffic of the queries and the context */
+    cost_model_add(stage, 2 * pairs, layers * (2 * floats + keys + values));
     cost_model_add(&c->stage[PROFILE_PACK], 0,
                    layers * (floats + keys + (attends_in_integers(m) ? floats + values : 0)));
     stage->flops += (has.c2p + has.p2c) * layers * 2 * n * rows.in_use * h;
@@ -201,7 +204,7 @@ void cost_model_compute(cost *result, const deberta_model_info *model, deberta_r
         row_counts rows = {0};
         if (terms > 0) count_rows(&rows, &rule, point->lengths[s]);
         add_attention(result, model, n, layers, has, rows);
-        if (rows.in_use > most_rows) most_rows = rows.in_use; /* those of shorter sequences are among them */
+        if (rows.in_use > most_rows) most_rows = rows.in_use; /* shorter sequences use a subset of these rows */
         result->table_rows += rows.in_use * n;
         result->reachable_rows += rows.reachable * n;
         tokens += n;
@@ -218,7 +221,7 @@ void cost_model_compute(cost *result, const deberta_model_info *model, deberta_r
                        layers * terms * (h * h + 2 * rows * h) * FLOAT_BYTES);
     }
     sum_up(result);
-    /* Useful work is the least that has to be done: work that folding saves does not count. */
+    /* Useful work is the least that has to be done: work that folding saves is not counted. */
     result->total.flops -= result->stage[PROFILE_POSITIONS].flops;
     result->total.reachable_flops -= result->stage[PROFILE_POSITIONS].reachable_flops;
 }

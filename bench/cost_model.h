@@ -30,7 +30,7 @@
 #include "core/encode/session_internal_options.h"
 
 typedef struct cost_point {
-    const size_t *lengths; /* [sequences] tokens of each */
+    const size_t *lengths; /* [sequences] tokens of each sequence */
     size_t sequences;
     size_t layers;
     term_selection terms;
@@ -43,19 +43,17 @@ typedef struct cost_stage {
 
 typedef struct cost {
     cost_stage stage[PROFILE_STAGES], total;
-    double
-        part_flops[PROFILE_PARTS]; /* of the attention stage, over reachable rows: a part has a rate below the peak */
-    double table_rows,
-        reachable_rows; /* S, and its average over the queries; of a batch: averages weighted by tokens */
+    double part_flops[PROFILE_PARTS];  /* attention over reachable rows only, so a part has a rate below the peak */
+    double table_rows, reachable_rows; /* S, and its mean over the queries; for a batch weighted by tokens */
 } cost;
 
-/* reference: what decides the row of distances beyond max_relative_positions. */
+/* Computes the cost. reference: the rule for distances beyond max_relative_positions. */
 void cost_model_compute(cost *result, const deberta_model_info *model, deberta_reference reference,
                         const cost_point *point);
 
-/* "embed", "qkv" ...: names of stages in tables and files. */
+/* Returns the name of a stage in tables and files: "embed", "qkv" ... */
 const char *cost_stage_name(profile_stage stage);
 const char *cost_part_name(profile_part part);
-/* Whether the stage multiplies integers: in low precision the linear layers of the encoder do, in int8 attention as
- * well; other stages are of float32. */
+/* Returns true if the stage multiplies integers: in low precision the linear layers of the encoder, in int8 attention
+ * as well; other stages are in float32. */
 bool cost_stage_is_of_integers(profile_stage stage, deberta_precision precision);

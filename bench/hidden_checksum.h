@@ -1,4 +1,4 @@
-/* Digests the bits of hidden states to one number: two runs with equal numbers computed the same.
+/* Digests the bits of hidden states to one number, which is equal for runs with equal results.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,7 +8,8 @@
 
 #include "include/deberta.h"
 
-/* FNV-1a over the words of the last hidden states of tokens [first, first + tokens), `width` of them a row. */
+/* Returns FNV-1a over the words of the last hidden states of tokens [first, first + tokens), `width` of them a
+ * row. */
 static inline uint64_t hidden_checksum(const deberta_outputs *outputs, size_t first, size_t tokens, size_t width)
 {
     uint64_t sum = 0xcbf29ce484222325;

@@ -1,4 +1,4 @@
-/* Measures single kernels, tier beside tier, and three of them beside SLEEF. SPDX-License-Identifier: MIT */
+/* Measures single kernels of all tiers, and three of them against SLEEF. SPDX-License-Identifier: MIT */
 #include "bench/kernel_bench.h"
 
 #include <float.h>
@@ -18,7 +18,7 @@ enum { DEFAULT_SAMPLES = 15 };
 
 /* ------------------------------------------------------------------------------------------------------------ SLEEF */
 
-/* False for problems that SLEEF has no function for. */
+/* Finds SLEEF's function for a problem; returns false if it has none. */
 static bool find_sleef_function(const kernel_problem *p, sleef_function *function)
 {
     static const activation covered[SLEEF_FUNCTIONS] = {
@@ -42,10 +42,10 @@ static void activate_with_sleef(float *x, size_t count, activation function)
 
 #define COLD_BYTES ((size_t)256 << 20)
 
-/* A problem in memory; of gemm with weights that no cache holds, several copies of B, one for each call. */
+/* A problem in memory; gemm with weights outside the caches has several copies of B, one for each call. */
 typedef struct measured_problem {
     kernel_problem problem;
-    problem_array *weights; /* or NULL: only one copy */
+    problem_array *weights; /* NULL: only one copy */
     float *first_copy;
     size_t copies, copy_floats, call;
     size_t restored[PROBLEM_ARRAYS], restored_count;
@@ -58,21 +58,21 @@ static problem_array *find_weights(measured_problem *m, bool cold)
     return NULL;
 }
 
-/* Whether the array is restored before every call; a restored array has a second copy. */
+/* Returns true if the array is restored before every call; it then has a second copy. */
 static bool is_restored(const measured_problem *m, const problem_array *array)
 {
     return array->kind != ARRAY_INPUT && problem_description(m->problem.slot)->restored;
 }
 
-/* A vector lies as far from the next as a row of its length does in the engine: streams that lie a multiple of 4 KiB
- * apart are slower or faster than they are there. */
+/* Allocates vectors at the engine's distance from each other, since streams a multiple of 4 KiB apart differ in
+ * speed. */
 static float *take_memory(arena *memory, const problem_array *array)
 {
     const bool is_vector = array->blocks * array->rows == 1;
     return arena_take(memory, is_vector ? row_stride(array->words) : array->words, sizeof(float));
 }
 
-/* Run twice (memory.h). */
+/* Carves the arrays; it runs twice (memory.h). */
 static void carve(measured_problem *m, arena *memory)
 {
     for (size_t k = 0; k < PROBLEM_ARRAYS; k++) {
@@ -134,7 +134,7 @@ static bool keep_worst(void *context, const kernel_problem *p, size_t array, siz
     return true;
 }
 
-/* The largest error of one call in units of the last place of the exact value; 0: not known. */
+/* Returns the largest error of one call in units in the last place of the exact value; 0: unknown. */
 static double worst_ulp(const kernels *table, measured_problem *m)
 {
     sleef_function function = SLEEF_EXP;
@@ -147,7 +147,7 @@ static double worst_ulp(const kernels *table, measured_problem *m)
 
 /* -------------------------------------------------------------------------------------------------------- measuring */
 
-/* Tables of the tiers in their order, and after them one whose activations are SLEEF's. */
+/* The tables of the tiers in order, followed by one whose activations are SLEEF's. */
 typedef struct competitors {
     kernels tables[DEBERTA_ISA_COUNT + 1];
     size_t tiers;
@@ -166,7 +166,7 @@ static double seconds_of(const kernels *table, measured_problem *m, size_t calls
     return (timer_now() - start) / (double)calls;
 }
 
-/* Calls that fill a sample; the attempts warm caches and vector units up. */
+/* Returns the calls that fill a sample; the attempts warm up caches and vector units. */
 static size_t calibrate(const kernels *table, measured_problem *m, double sample_seconds)
 {
     for (size_t calls = 1;; calls *= 2) {
@@ -175,7 +175,7 @@ static size_t calibrate(const kernels *table, measured_problem *m, double sample
     }
 }
 
-/* Peak of one thread. */
+/* Returns the peak of one thread. */
 static double peak_of(const machine_roofs *roofs, deberta_isa isa, const kernel_description *kernel)
 {
     if (!kernel->byte_products) return machine_peak_gflops(roofs, isa, 1);

@@ -1,4 +1,4 @@
-/* Single kernels over a list of problems (kernel_problems.h), every tier against the same data.
+/* Measures single kernels over a list of problems (kernel_problems.h), with the same data for every tier.
  * SPDX-License-Identifier: MIT */
 #pragma once
 
@@ -8,36 +8,37 @@
 #include "output/result.h"
 
 typedef struct kernel_measurement {
-    size_t problem;               /* index */
-    deberta_isa isa;              /* DEBERTA_ISA_AUTO: none of ours, but SLEEF */
-    const char *implementation;   /* what the kernel table says about the slot */
+    size_t problem;               /* index in the list of problems */
+    deberta_isa isa;              /* DEBERTA_ISA_AUTO: SLEEF instead of a tier */
+    const char *implementation;   /* name of the slot's implementation in the kernel table */
     statistics_summary time;      /* seconds of one call */
-    problem_work work;            /* of one call */
-    double gflops, peak_fraction; /* of the median; 0: unknown */
-    double speed_up;              /* over the first tier of the list */
-    double worst_ulp;             /* activate with exp, gelu, tanh: of all elements, in [-1, 1); else 0 */
+    problem_work work;            /* work of one call */
+    double gflops, peak_fraction; /* at the median; 0: unknown */
+    double speed_up;              /* relative to the first tier of the list */
+    double worst_ulp;             /* activate with exp, gelu, tanh: worst error over all elements in [-1, 1); else
+                                   * 0 */
 } kernel_measurement;
 
 typedef struct kernel_measurements {
-    scope memory;                     /* of the measurements; to be freed */
-    kernel_measurement *measurements; /* problem by problem, tiers in the order given, then SLEEF if it is in the
-                                         build and has the function */
+    scope memory; /* owner of the measurements; free it */
+    /* by problem, then by tier in the given order, then SLEEF if it is built in and has the function */
+    kernel_measurement *measurements;
     size_t count;
 } kernel_measurements;
 
 typedef struct kernel_bench_options {
-    const deberta_isa *isas; /* in the order in which they are compared */
+    const deberta_isa *isas; /* tiers in the order of comparison */
     size_t isa_count;
-    size_t samples;             /* 0: 15 */
-    double min_seconds;         /* of a sample: calls are repeated until it takes as long; 0: 200 us */
-    bool cold;                  /* gemm: other weights at every call, more of them than caches hold */
-    const machine_roofs *roofs; /* of one thread; may be NULL */
-    bool (*progress)(void *context, size_t done, size_t all); /* may be NULL; false: stop */
+    size_t samples;             /* samples of a measurement; 0: 15 */
+    double min_seconds;         /* length of a sample, for which calls are repeated; 0: 200 us */
+    bool cold;                  /* gemm: other weights at every call, more of them than the caches hold */
+    const machine_roofs *roofs; /* limits of one thread; may be NULL */
+    bool (*progress)(void *context, size_t done, size_t all); /* may be NULL; returns false to stop */
     void *progress_context;
 } kernel_bench_options;
 
-/* Measures kernels on one thread. Tiers take turns sample by sample. */
+/* Measures kernels on one thread. The tiers alternate sample by sample. */
 deberta_status kernel_bench_run(kernel_measurements *found, const problem_lines *problems,
                                 const kernel_bench_options *options, deberta_error *err);
-/* A row a measurement. */
+/* Adds a row for each measurement. */
 void kernel_bench_describe(result *r, const kernel_measurements *found, const problem_lines *problems);

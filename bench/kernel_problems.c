@@ -8,7 +8,7 @@
 #include "check/kernels/activations.h"
 #include "core/base/text.h"
 
-/* Larger ones would only measure memory for minutes. */
+/* Larger problems would measure memory, for minutes. */
 enum { MOST_EXTENT = 1 << 20, MOST_FLOATS = 1 << 28, MOST_LINE_BYTES = 1 << 20 };
 
 static deberta_status find_slot(kernel_slot *slot, const char *word, const char *where, deberta_error *err)

@@ -42,17 +42,17 @@
 enum { PROBLEM_LINE_BYTES = 128 };
 
 typedef struct problem_line {
-    char text[PROBLEM_LINE_BYTES]; /* as written, without the comment */
-    kernel_problem problem;        /* plain, with nothing laid out yet */
+    char text[PROBLEM_LINE_BYTES]; /* line as written, without its comment */
+    kernel_problem problem;        /* parsed problem without arrays */
 } problem_line;
 
 typedef struct problem_lines {
-    scope memory; /* of the lines; to be freed */
+    scope memory; /* owner of the lines; free it */
     problem_line *lines;
     size_t count, room;
 } problem_lines;
 
-/* Parses one line; where: for the message, as "file:12". */
+/* Parses one line; where: its place in messages, such as "file:12". */
 deberta_status problem_line_parse(problem_line *parsed, const char *line, const char *where, deberta_error *err);
-/* Appends the problems of a file; empty lines and what follows a # are skipped. */
+/* Appends the problems of a file; empty lines and text after a # are skipped. */
 deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *name, deberta_error *err);

@@ -19,11 +19,11 @@
 #include "core/base/cpu.h"
 #include "core/base/text.h"
 
-#ifndef BENCH_FLAGS /* the build passes what the library is compiled with */
+#ifndef BENCH_FLAGS /* the build passes the flags of the library */
 #define BENCH_FLAGS "unknown"
 #endif
 
-/* First line of a small file without its newline; false if there is none. */
+/* Reads the first line of a small file without its newline; returns false if there is none. */
 static bool read_line(const char *path, char *line, size_t capacity_bytes)
 {
     FILE *file = fopen(path, "r");
@@ -36,8 +36,7 @@ static bool read_line(const char *path, char *line, size_t capacity_bytes)
 
 /* --------------------------------------------------------------------------------------------------------- activity */
 
-/* "cpu user nice system idle iowait irq softirq steal ...", in ticks since the machine was started, all processors
- * together. */
+/* Reads "cpu user nice system idle iowait irq softirq steal ...", in ticks since boot, summed over all processors. */
 machine_counters machine_read_counters(void)
 {
     machine_counters counters = {.wall = timer_now(), .own = timer_process_seconds()};
@@ -86,7 +85,7 @@ static bool has_word(const char *line, const char *word)
     return false;
 }
 
-/* The value of the first line of a file that begins with this key, "key : value"; false if there is none. */
+/* Reads the value of the first line of a file with this key, "key : value"; returns false if there is none. */
 static bool read_value(const char *path, const char *key, char *value, size_t capacity_bytes)
 {
     char *line = NULL;
@@ -106,7 +105,7 @@ static bool read_value(const char *path, const char *key, char *value, size_t ca
     return found;
 }
 
-/* "always [madvise] never" */
+/* Takes the setting out of "always [madvise] never". */
 static void name_huge_pages(machine_sheet *sheet)
 {
     char line[128];
@@ -123,7 +122,7 @@ size_t machine_huge_page_bytes(void)
     return (size_t)strtoull(value, NULL, 10) << 10;
 }
 
-/* A hypervisor names itself where a processor has its maker: "KVMKVMKVM". */
+/* Takes the hypervisor's name, which stands where a processor has its maker's: "KVMKVMKVM". */
 static void name_hypervisor(machine_sheet *sheet)
 {
     if (read_line("/sys/hypervisor/type", sheet->hypervisor, sizeof sheet->hypervisor)) return;
@@ -134,7 +133,7 @@ static void name_hypervisor(machine_sheet *sheet)
     memcpy(sheet->hypervisor, name, sizeof name);
     sheet->hypervisor[sizeof name] = '\0';
     for (char *at = sheet->hypervisor; *at; at++)
-        if (*at < ' ' || *at > '~') *at = '?'; /* a name of somebody else's */
+        if (*at < ' ' || *at > '~') *at = '?'; /* the name may hold any bytes */
 #endif
 }
 
@@ -168,7 +167,7 @@ static void name_compiler(machine_sheet *sheet)
     snprintf(sheet->flags, sizeof sheet->flags, "%s", BENCH_FLAGS);
 }
 
-/* The tag is a commit, with "-dirty" after it if the files differ. */
+/* Takes the commit from the tag, which ends in "-dirty" if files differ from it. */
 static void name_version(machine_sheet *sheet)
 {
     snprintf(sheet->version, sizeof sheet->version, "%s", deberta_version());
@@ -222,12 +221,13 @@ deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Bounds above which numbers move by more than a few per cent; each was seen to. */
+/* Bounds above which measurements were seen to change by more than a few per cent. */
 #define NOISY_CLOCK      0.03
 #define NOISY_LOAD_SHARE 0.25
 #define STEADY_SHARE     0.9
 
-/* Notes an unsteady machine: no count of the system shows a guest on the other hyper-thread of a core. */
+/* Notes an unsteady machine. The system has no count of a guest on the other hyper-thread of a core, so the
+ * measurements are checked instead. */
 static void note_unsteady(machine_sheet *sheet)
 {
     const machine_roof *worst = NULL;

@@ -1,5 +1,5 @@
-/* Measures the machine's limits. All that comes before an encode runs in a child process; otherwise its arrays would
- * count as memory of the model that is measured next. Slices of the same loops run between encodes.
+/* Measures the machine's limits. Everything before an encode runs in a child process, because its arrays would
+ * otherwise count as memory of the model that is measured next. Slices of the same loops run between encodes.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/machine_roofs.h"
@@ -22,12 +22,12 @@
 
 enum {
     WINDOWS =
-        100, /* the best of so many counts, because disturbances only ever slow down; many short ones find a gap */
-    TASKS_PER_THREAD = 4, /* so that a thread that is late costs a quarter of a window, not all of it */
+        100, /* windows, of which the best counts, as disturbances only ever slow down; many short ones find a gap */
+    TASKS_PER_THREAD = 4, /* several, so that a late thread costs a quarter of a window instead of all of it */
     STREAM_WINDOWS = 3,
     STREAM_BLOCK = 1 << 18, /* floats of a task: 1 MiB */
-    SLICE_WINDOWS = 2,      /* of a slice between encodes */
-    SLICE_BLOCKS = 16,      /* that a slice of reading takes: 48 MiB */
+    SLICE_WINDOWS = 2,      /* windows of a slice between encodes */
+    SLICE_BLOCKS = 16,      /* blocks that a reading slice takes: 48 MiB */
     WAKING_PART = 16,
     WIDE_CLOCKS = 5
 };
@@ -41,7 +41,7 @@ enum {
 
 static const struct {
     const char *name;
-    const peak_kernel *floats, *bytes; /* NULL: none, or not compiled in */
+    const peak_kernel *floats, *bytes; /* NULL: the tier is missing, or not compiled in */
 } peaks[] = {
 #define X(NAME, name, BELOW, ARCH, needs, parts, not_saved, word, floats, bytes)                                       \
     {#name, IF_BUILT(HAVE_##NAME, PEAK_OF(floats, &peak_##name)),                                                      \
@@ -57,7 +57,7 @@ static size_t peak_by_name(const char *name)
     return k;
 }
 
-/* NULL where the tier, or for scalar the instruction, is missing. */
+/* Returns the kernel for floats; NULL if the tier, or for scalar the instruction, is missing. */
 static const peak_kernel *kernel_of(deberta_isa isa)
 {
 #if defined(__x86_64__)
@@ -66,7 +66,7 @@ static const peak_kernel *kernel_of(deberta_isa isa)
     return deberta_isa_missing(isa) ? NULL : peaks[peak_by_name(deberta_isa_name(isa))].floats;
 }
 
-/* The same of the kernel that multiplies integers there. */
+/* Returns the kernel that multiplies integers, likewise. */
 static const peak_kernel *integer_kernel_of(deberta_isa isa)
 {
     kernels table;
@@ -77,7 +77,7 @@ static const peak_kernel *integer_kernel_of(deberta_isa isa)
 typedef struct peak_work {
     const peak_kernel *kernel;
     size_t rounds;
-    volatile float sink; /* written by all, read by nobody */
+    volatile float sink; /* written by all threads and never read, so that the loop is not removed */
 } peak_work;
 
 static void run_chains(void *context, size_t task, size_t worker)
@@ -87,7 +87,7 @@ static void run_chains(void *context, size_t task, size_t worker)
     work->sink = work->kernel->run(work->rounds);
 }
 
-/* Rounds that one thread does in TASK_SECONDS. */
+/* Returns the rounds that one thread does in TASK_SECONDS. */
 static size_t calibrate(const peak_kernel *kernel)
 {
     peak_work work = {.kernel = kernel, .rounds = 1000};
@@ -100,7 +100,7 @@ static size_t calibrate(const peak_kernel *kernel)
     }
 }
 
-/* busy: of the threads, those that have a core. */
+/* Returns the rate of all threads in GFLOP/s. busy: number of threads that have a core. */
 static double chain_gflops(executor *by, size_t busy, const peak_kernel *kernel, size_t rounds)
 {
     size_t tasks = busy * TASKS_PER_THREAD;
@@ -215,7 +215,7 @@ static void triad_block(void *context, size_t task, size_t worker)
     for (size_t i = 0; i < STREAM_BLOCK; i++) a[i] = b[i] + 3 * c[i];
 }
 
-/* Whole numbers, because their sum may be reordered by the compiler and so uses vector registers. */
+/* Sums whole numbers, because the compiler may reorder their sum and so uses vector registers. */
 static void read_block(void *context, size_t task, size_t worker)
 {
     (void)worker;
@@ -248,8 +248,8 @@ static void measure_bandwidth(executor *by, machine_roof *roof, stream *s)
     }
 }
 
-/* Blocks of each of three arrays: four times the caches together, at least 192 MiB, at most a quarter of the
- * memory that is free and 1 GiB, so that it does not take forever where a guest sees the whole cache of its host. */
+/* Returns the blocks of each of three arrays: four times the caches together, at least 192 MiB, at most a quarter of
+ * the free memory and 1 GiB, since a guest may see the whole cache of its host. */
 static size_t stream_blocks(const topology_info *machine)
 {
     size_t mebibyte = (size_t)1 << 20;
@@ -273,8 +273,8 @@ static void carve_stream(arena *memory, stream *s)
 
 struct machine_stream {
     arena memory;
-    stream arrays, piece; /* all, and the blocks of a slice */
-    size_t next;          /* block */
+    stream arrays, piece; /* all arrays, and the blocks of a slice */
+    size_t next;          /* index of the next block */
 };
 
 machine_stream *machine_stream_new(const topology_info *machine)
@@ -334,7 +334,7 @@ static deberta_status measure_roof(machine_roof *roof, const roof_request *reque
     return DEBERTA_OK;
 }
 
-/* First touched by all threads of the largest pool, which spreads the arrays over the memory nodes. */
+/* Fills the arrays with all threads of the largest pool, which spreads them over the memory nodes. */
 static deberta_status fill_stream(stream *s, arena *memory, const roof_request *request, deberta_error *err)
 {
     topology_info machine;

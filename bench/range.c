@@ -1,18 +1,16 @@
-/* Parses lists of sizes; an error says what was expected at the place where a list is wrong.
- *
- * SPDX-License-Identifier: MIT */
+/* Parses lists of sizes; an error names what was expected at the faulty place. SPDX-License-Identifier: MIT */
 #include "bench/range.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The text being read, and what messages need. */
+/* The text being parsed, and what messages need. */
 typedef struct reader {
     scope *memory;
     const char *text, *at, *what;
     size_t lowest, highest;
-    bool repeated; /* repetitions are kept */
+    bool repeated; /* true: repeated values are kept */
     size_t room;
     deberta_error *err;
 } reader;
@@ -56,7 +54,7 @@ static deberta_status range_append(reader *r, size_list *list, size_t value)
     return DEBERTA_OK;
 }
 
-/* "+16" or "*2" after a range; without one the step is 1. */
+/* Reads "+16" or "*2" after a range; without one the step is 1. */
 static deberta_status range_read_step(reader *r, bool *multiply, size_t *step)
 {
     *multiply = false;

@@ -9,14 +9,13 @@
 #include "output/scope.h"
 
 typedef struct size_list {
-    size_t *values; /* in the order typed */
+    size_t *values; /* values in the order typed */
     size_t count;
 } size_list;
 
-/* Values that occur twice are kept once: nobody measures a point twice. Where `repeated`, every value counts: two
- * sequences of 28 tokens are two.
- * what: for the message, as the user knows it, e.g. "--depth". Values outside lowest ... highest are an error, and so
- * is a list of more than RANGE_MAX_VALUES. On failure the list is empty. */
+/* Parses a list. Repeated values are kept once, as no point is measured twice; with `repeated` every value counts:
+ * two sequences of 28 tokens are two. what: the user's name for it in messages, such as "--depth". Values outside
+ * lowest ... highest are an error, and so is a list of more than RANGE_MAX_VALUES. On failure the list is empty. */
 enum { RANGE_MAX_VALUES = 10000 };
 deberta_status range_parse(scope *memory, size_list *list, const char *text, const char *what, size_t lowest,
                            size_t highest, bool repeated, deberta_error *err);

@@ -1,6 +1,4 @@
-/* Draws a stream of requests, then serves it in four ways on the clock of this machine.
- *
- * SPDX-License-Identifier: MIT */
+/* Draws a stream of requests, then serves it in four ways in real time. SPDX-License-Identifier: MIT */
 #include "bench/requests.h"
 
 #include <math.h>
@@ -26,7 +24,7 @@ enum { SHORTEST = 8, LONGEST = 512, TAIL = 256, TAIL_EACH = 64 };
 
 static size_t between(uint64_t *state, size_t low, size_t high) { return low + random_below(state, high - low + 1); }
 
-/* Inverse of the tail of a power law with exponent 1.2: P(length > x) = x^-0.2. */
+/* Draws from a power law with exponent 1.2 by the inverse of its tail: P(length > x) = x^-0.2. */
 static size_t draw_zipf(uint64_t *state, size_t highest)
 {
     const double length = pow(1 - random_fraction(state), -1 / 0.2);
@@ -44,16 +42,16 @@ static size_t draw_length(request_mix mix, size_t index, uint64_t *state)
     }
 }
 
-/* The drawn texts, one after the other; starts has count + 1 entries. due: seconds from the beginning of a unit rate.
- */
+/* The drawn texts, one after the other; starts has count + 1 entries. due: seconds from the beginning at a rate of
+ * one request per second. */
 typedef struct request_stream {
     const requests_options *options;
     requests_measurement *found;
     deberta_session *session;
-    size_t *starts, *batch_starts, hidden; /* [count + 1] each: of the stream, of the batch at hand */
+    size_t *starts, *batch_starts, hidden; /* [count + 1] each: of the stream, of the current batch */
     int32_t *ids;
     double *due;
-    uint64_t *bits; /* of every request, from REQUESTS_ALONE */
+    uint64_t *bits; /* checksum of every request, from REQUESTS_ALONE */
 } request_stream;
 
 static void draw_stream(request_stream *s, requests_measurement *found, const deberta_model_info *info)
@@ -74,7 +72,7 @@ static void draw_stream(request_stream *s, requests_measurement *found, const de
     s->hidden = info->hidden_size;
 }
 
-/* Tokens of the longest run of `group` requests. */
+/* Returns the tokens of the longest run of `group` requests. */
 static size_t most_tokens(const request_stream *s)
 {
     const size_t count = s->options->count, group = s->options->group < count ? s->options->group : count;
@@ -96,7 +94,7 @@ static void sleep_until(double moment)
     }
 }
 
-/* Requests [first, end) in one batch. What the judge of bits costs is not between the clock's readings. */
+/* Encodes the requests [first, end) in one batch. Comparing the bits happens outside the measured time. */
 static deberta_status requests_encode(const request_stream *s, size_t first, size_t end, double *done,
                                       deberta_outputs *outputs, deberta_error *err)
 {
@@ -133,7 +131,8 @@ static size_t requests_there(const request_stream *s, const requests_served *ser
     return end;
 }
 
-/* The clock of arriving requests stops while the bits are judged, or the judge would be a part of every queue. */
+/* Serves the stream in one way. The clock of arriving requests stops while bits are compared, as this would lengthen
+ * every queue. */
 static deberta_status serve(const request_stream *s, request_way way, requests_served *served, deberta_error *err)
 {
     const requests_options *o = s->options;
@@ -158,7 +157,7 @@ static deberta_status serve(const request_stream *s, request_way way, requests_s
     return DEBERTA_OK;
 }
 
-/* Pages, caches and sleeping threads: the longest batch once, which does not count. */
+/* Encodes the longest batch once without counting it, for pages, caches and sleeping threads. */
 static deberta_status warm_up(const request_stream *s, deberta_error *err)
 {
     deberta_outputs outputs;

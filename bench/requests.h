@@ -18,8 +18,8 @@
 #include "include/deberta.h"
 #include "output/scope.h"
 
-/* Distribution of text lengths. The first is a service's; the others are those that GLiNER's packing is measured on
- * (bench/bench_infer_packing.py of urchade/GLiNER), of which zipf draws from a power law, 1 / length^1.2. */
+/* Distribution of text lengths. The first is that of a service; the others are those of GLiNER's packing benchmark
+ * (bench/bench_infer_packing.py of urchade/GLiNER), whose zipf draws from a power law, 1 / length^1.2. */
 typedef enum request_mix {
     REQUESTS_UNIFORM,       /* 8 to 512 tokens */
     REQUESTS_SHORT_UNIFORM, /* 8 to 64 */
@@ -29,7 +29,7 @@ typedef enum request_mix {
     REQUEST_MIXES
 } request_mix;
 
-/* The ways, in the order of the results. */
+/* Ways of serving, in the order of the results. */
 typedef enum request_way {
     REQUESTS_ALONE,
     REQUESTS_GROUPED,
@@ -43,31 +43,31 @@ typedef struct requests_options {
     deberta_model_options model_options;
     deberta_isa isa;
     size_t threads, count, group, memory_limit_bytes;
-    double load; /* of the arriving requests: share of the rate of REQUESTS_ALONE, above 0 */
+    double load; /* rate of the arriving requests as a fraction of that of REQUESTS_ALONE, above 0 */
     request_mix mix;
     uint64_t seed;
-    void (*progress)(void *context, size_t done, size_t of); /* or NULL; after each request of each way */
+    void (*progress)(void *context, size_t done, size_t of); /* NULL, or called after each request of each way */
     void *progress_context;
 } requests_options;
 
 typedef struct requests_served {
     double *latencies;      /* [count] seconds, in the order of the stream */
-    double seconds;         /* from the first request's beginning to the last one's end */
-    double rate;            /* requests due a second; 0: back to back */
-    size_t batches, differ; /* differ: requests with other bits than alone */
+    double seconds;         /* from the beginning of the first request to the end of the last */
+    double rate;            /* requests due per second; 0: back to back */
+    size_t batches, differ; /* differ: requests whose bits differ from those encoded alone */
 } requests_served;
 
 typedef struct requests_measurement {
-    scope memory; /* of the arrays; to be freed */
+    scope memory; /* owner of the arrays; free it */
     size_t count, tokens, threads;
     char isa[16];
     size_t *lengths; /* [count] */
     requests_served ways[REQUEST_WAYS];
 } requests_measurement;
 
-/* "back to back, alone" ... */
+/* Returns a name such as "back to back, alone". */
 const char *request_way_name(request_way way);
 
-/* Errors: those of opening the model and a session; DEBERTA_E_ARGUMENT for a model with fewer absolute positions than
- * the longest text. */
+/* Measures all ways. Fails as opening the model and a session does, and with DEBERTA_E_ARGUMENT if the model has
+ * fewer absolute positions than the longest text. */
 deberta_status requests_run(requests_measurement *found, const requests_options *options, deberta_error *err);

@@ -1,4 +1,4 @@
-/* Holds the tables that turn bench results into JSON, CSV and tables for people, and JSON into results again.
+/* Holds the tables that turn bench results into JSON, CSV and text tables, and JSON into results again.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/result_fields.h"
@@ -7,7 +7,7 @@
 
 static const char *const temperatures[] = {"warm", "cold"};
 
-/* The table for people has milliseconds, percent and MiB; files have SI units, which are in the names. */
+/* Text tables have milliseconds, percent and MiB; files have SI units, which are in the names. */
 #define MILLISECONDS .scale = 1e3, .digits = RECORD_DIGITS_OF_ROW
 #define MEBIBYTES    .scale = 1.0 / (1 << 20), .digits = 1, .unknown_is_zero = true
 #define IDENTIFIES   .identifies = true
@@ -101,7 +101,7 @@ const record_field bench_cache_fields[] = {
     END,
 };
 
-/* Members that were not measured are absent. */
+/* Members of a roof; those that were not measured are absent. */
 #define ROOF .digits = 1, .absent_is_zero = true
 
 const record_field bench_roof_fields[] = {

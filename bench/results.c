@@ -1,6 +1,4 @@
-/* Names the settings of results, and compares results for likeness.
- *
- * SPDX-License-Identifier: MIT */
+/* Names the settings of results, and tests whether results are comparable. SPDX-License-Identifier: MIT */
 #include "bench/results.h"
 
 #include <stdarg.h>
@@ -50,7 +48,7 @@ static bool same_lengths(const bench_result *a, const bench_result *b)
     return !a->lengths || (a->batch == b->batch && memcmp(a->lengths, b->lengths, a->batch * sizeof *a->lengths) == 0);
 }
 
-/* A folder's path without what does not matter: "./" in front, repeated "/" and the last of them. */
+/* Normalizes a folder's path: removes "./" in front, repeated "/" and a last "/". */
 static void tidy_path(char *path)
 {
     char *to = path;
@@ -80,7 +78,7 @@ bool bench_same_model(const bench_result *a, const bench_result *b)
     return strcmp(ours, theirs) == 0;
 }
 
-/* Facets in one sentence. */
+/* A sentence that collects facets. */
 typedef struct difference_text {
     char *text;
     size_t used, count;

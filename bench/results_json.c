@@ -1,4 +1,4 @@
-/* Writes the JSON of results: one member a fact, units in the names. results_read.c reads it back.
+/* Writes the JSON of results, with a member for each value and units in the names. results_read.c reads it back.
  *
  * SPDX-License-Identifier: MIT */
 #include <jansson.h>
@@ -14,7 +14,7 @@ static void put_size(json_t *object, const char *name, size_t value)
     json_put(object, name, json_integer((json_int_t)value));
 }
 
-/* Not finite means not known. */
+/* Writes a number; one that is not finite is unknown, and null. */
 static void put_number(json_t *object, const char *name, double value)
 {
     json_put(object, name, isfinite(value) ? json_real(value) : json_null());
@@ -55,7 +55,8 @@ static void put_roofs(json_t *to, const machine_roofs *roofs)
     put_size(to, "stream_bytes", roofs->stream_bytes);
 }
 
-/* The best tier's peak with one thread and with the most; the most bandwidth of any number of threads. */
+/* Writes the best tier's peak with one thread and with the most, and the highest bandwidth of any number of
+ * threads. */
 static void put_peaks(json_t *to, const machine_sheet *s)
 {
     deberta_isa isa = DEBERTA_ISA_AUTO;
@@ -82,7 +83,7 @@ static void put_environment(json_t *to, const bench_results *results)
     for (size_t i = 0; i < s->note_count; i++) json_add(notes, json_clean_text(s->notes[i]));
 }
 
-/* Absent where no slices were measured. */
+/* Writes limits between encodes, if slices were measured. */
 static void put_then(json_t *to, const char *name, const bench_then *then)
 {
     if (then->slices) record_write(put_object(to, name), bench_then_fields, then);
@@ -108,7 +109,7 @@ static void put_breakdown(json_t *to, const bench_result *r)
     put_then(to, "breakdown_peak_then", &r->breakdown_peak_then);
 }
 
-/* What sample belongs to which visit, when it began, and what each visit encoded before. */
+/* Writes for each sample its visit and its begin, and for each visit the encodes before. */
 static void put_visits(json_t *to, const bench_result *r)
 {
     if (!r->visit || !r->at || !r->warm) return;
@@ -162,5 +163,5 @@ void bench_results_add_json(result *r, const bench_results *results, const trend
     json_t *points = put_array(to, "results"), *curves = put_array(to, "trends");
     for (size_t i = 0; i < results->count; i++) json_add(points, result_object(&results->result[i]));
     for (size_t i = 0; i < trends->count; i++) json_add(curves, trend_object(results, &trends->trends[i]));
-    result_set_indent(r, 1); /* there are thousands of samples */
+    result_set_indent(r, 1); /* one blank, since there are thousands of samples */
 }

@@ -1,4 +1,4 @@
-/* Reads the JSON of a report, as results_json.c writes it. Members that an older or a foreign file lacks are 0 or
+/* Reads the JSON of results, as results_json.c writes it. Members that an older or a foreign file lacks are 0 or
  * empty; a file without the members that a comparison needs is refused.
  *
  * SPDX-License-Identifier: MIT */
@@ -14,13 +14,13 @@
 #include "core/base/text.h"
 #include "core/io/json_file.h"
 
-/* A hundred thousand points of a sweep have some 60 MB. */
+/* Limits with room for a sweep of a hundred thousand points, some 60 MB. */
 static const json_limits limits = {.bytes = 256 << 20, .depth = 32, .values = (size_t)16 << 20};
 enum { CHUNK_BYTES = 1 << 16 };
 
 static double get_number(const json_t *object, const char *name)
 {
-    return json_number_value(json_object_get(object, name)); /* 0 for what is no number */
+    return json_number_value(json_object_get(object, name)); /* 0 if it is no number */
 }
 
 static size_t get_size(const json_t *object, const char *name)
@@ -115,7 +115,7 @@ static deberta_status get_samples(scope *memory, const json_t *object, bench_res
     return DEBERTA_OK;
 }
 
-/* Arrays beside the samples; of another length than they should have, they are those of another program. */
+/* Reads the arrays beside the samples; with another length they are another program's, and ignored. */
 static void get_visits(scope *memory, const json_t *object, bench_result *r)
 {
     const json_t *visit = json_object_get(object, "visit"), *at = json_object_get(object, "at_s"),
@@ -176,7 +176,7 @@ static deberta_status get_report(const json_t *root, bench_results *report, cons
     return DEBERTA_OK;
 }
 
-/* Reads the rest of a stream, of which one byte more than a file of results may have is enough. */
+/* Reads the rest of a stream, up to one byte more than a file of results may have. */
 static deberta_status read_stream(char **text, size_t *bytes, FILE *in, const char *where, deberta_error *err)
 {
     size_t capacity = 0, got = 1;

@@ -4,7 +4,7 @@
 
 #include "bench/result_fields.h"
 
-/* "16+40+128" for a ragged batch, else nothing. Cut at the end of the cell. */
+/* Writes "16+40+128" for a ragged batch, else nothing; it is cut at the end of the cell. */
 static void write_lengths(char cell[RECORD_CELL_BYTES], const bench_result *r)
 {
     size_t used = 0;
@@ -15,8 +15,8 @@ static void write_lengths(char cell[RECORD_CELL_BYTES], const bench_result *r)
 
 static bool is_length(const record_field *field) { return strcmp(field->name, "n") == 0; }
 
-/* People read times with four figures that mean something, down to ten microseconds, and of a ragged batch all lengths.
- */
+/* Writes a cell of the text tables: times have four significant figures, down to ten microseconds, and ragged batches
+ * all their lengths. */
 static void write_cell(char cell[RECORD_CELL_BYTES], const record_field *field, const bench_result *r, bool people)
 {
     const int digits = r->time.median >= 1e-3 ? 3 : r->time.median >= 1e-4 ? 4 : 5;
@@ -26,7 +26,7 @@ static void write_cell(char cell[RECORD_CELL_BYTES], const record_field *field, 
         record_cell(cell, field, r, people, digits);
 }
 
-/* True if all rows agree; then `cell` holds what they say. */
+/* Returns true if all rows agree; `cell` then holds their value. */
 static bool is_constant(const bench_results *results, const record_field *field, char cell[RECORD_CELL_BYTES])
 {
     char other[RECORD_CELL_BYTES];
@@ -38,8 +38,8 @@ static bool is_constant(const bench_results *results, const record_field *field,
     return true;
 }
 
-/* People see what differs and what was found. Lengths are what one looks for first, so they stay even if there is only
- * one. */
+/* Returns true if a column is shown: the text form leaves out constant settings, except lengths, which readers look
+ * for first. */
 static bool is_shown(const bench_results *results, const record_field *field, bool people)
 {
     char cell[RECORD_CELL_BYTES];
@@ -61,7 +61,7 @@ static void say_caption(result *r, const bench_results *results)
     }
 }
 
-/* Adds the points, for people or for CSV, which has everything in units of the JSON. */
+/* Adds the points, to the text form or to CSV, which has everything in units of the JSON. */
 static result_table *add_points(result *r, const bench_results *results, bool people)
 {
     char cell[RECORD_CELL_BYTES];
@@ -86,7 +86,7 @@ static result_table *add_points(result *r, const bench_results *results, bool pe
 
 /* ------------------------------------------------------------------------------------------------------- breakdowns */
 
-/* Limits that a stage is held against: the best that the machine did, and what it did between the encodes. */
+/* Limits to compare a stage with: the best of the machine, and those between the encodes. */
 typedef struct stage_peaks {
     double burst, then;
 } stage_peaks;

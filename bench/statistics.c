@@ -26,12 +26,13 @@ double statistics_median(double *values, size_t count)
 
 /* -------------------------------------------------------------------------------------------------------- a summary */
 
-/* The number of samples below the median is binomial(count, 1/2), whatever the distribution: [x(k+1), x(count-k)]
- * misses it with probability 2 P(B <= k). Finds the largest such k for which that is at most 5 %. */
+/* Finds an interval for the median. The number of samples below it is binomial(count, 1/2), whatever the
+ * distribution, so [x(k+1), x(count-k)] misses it with probability 2 P(B <= k). k is the largest for which that is at
+ * most 5 %. */
 static void median_interval(statistics_summary *s, const double *sorted)
 {
     double n = (double)s->count;
-    double log_term = -n * log(2); /* of P(B = i), which is no double any more for 1100 samples and i = 0 */
+    double log_term = -n * log(2); /* logarithm of P(B = i), which underflows a double for 1100 samples and i = 0 */
     double tail = 0, missed = 1;
     size_t k = 0;
     for (size_t i = 0; 2 * i + 1 < s->count; i++) {
@@ -67,13 +68,13 @@ void statistics_summarize(statistics_summary *summary, const double *samples, si
 
 /* ---------------------------------------------------------------------------------------------- two sets of samples */
 
-/* Above this many pairs counting takes too long, and the normal approximation is good to more digits than anybody
- * reads. */
+/* Above this many pairs counting takes too long, and the normal approximation is accurate to more digits than are
+ * shown. */
 enum { EXACT_PAIRS = 2500 };
 
-/* distribution[u] = P(U = u) without ties, u <= m n. The number of ways to get u with m and n samples is that of the
- * partitions of u into at most m parts of at most n: the Gaussian binomial coefficient, multiplied up factor by factor.
- * Doubles hold it: the products subtract, but the lower half, which is all that is read, keeps eight digits at
+/* Returns distribution[u] = P(U = u) without ties, u <= m n. The number of ways to get u with m and n samples is that
+ * of the partitions of u into at most m parts of at most n: the Gaussian binomial coefficient, multiplied factor by
+ * factor. The products subtract, but the lower half, which is all that is read, keeps eight digits in doubles at
  * EXACT_PAIRS pairs. The upper half does not. */
 static double *exact_distribution(size_t m, size_t n)
 {
@@ -90,7 +91,7 @@ static double *exact_distribution(size_t m, size_t n)
     return ways;
 }
 
-/* Variance of U under the null hypothesis; `ties` = sum of t^3 - t over groups of t equal values. */
+/* Returns the variance of U under the null hypothesis; `ties` = sum of t^3 - t over groups of t equal values. */
 static double variance_of_u(double m, double n, double ties)
 {
     double total = m + n;
@@ -110,8 +111,8 @@ static double sum_of_ties(const double *sorted, size_t count)
     return sum;
 }
 
-/* Largest k for which [k-th smallest, k-th largest] pair misses the true ratio with at most 5 %; from the distribution
- * of U. */
+/* Returns the largest k for which [k-th smallest, k-th largest] pair misses the true ratio with at most 5 %, from the
+ * distribution of U. */
 static size_t pairs_to_drop(const double *distribution, double m, double n, double *coverage)
 {
     size_t pairs = (size_t)(m * n), k = 0;
@@ -142,7 +143,7 @@ static double two_sided(const double *distribution, double u, double pairs)
 static double two_sided_normal(double u, double m, double n, double ties)
 {
     double variance = variance_of_u(m, n, ties);
-    if (!(variance > 0)) return 1; /* all values equal */
+    if (!(variance > 0)) return 1; /* all values are equal */
     double distance = fmax(0, fabs(u - m * n / 2) - 0.5);
     return erfc(distance / sqrt(2 * variance));
 }
@@ -193,7 +194,7 @@ void statistics_compare(statistics_comparison *comparison, const double *a, size
 
 /* ------------------------------------------------------------------------------------------------ pairs of samples */
 
-/* Above this many pairs of samples the number of signs is no exact double any more. */
+/* Above this many pairs of samples the number of signs is not exact in a double. */
 enum { EXACT_SIGNED = 50 };
 
 /* A difference of logarithms, and twice its rank: whole numbers where ties share a rank. */
@@ -222,7 +223,8 @@ static double rank_differences(signed_rank *differences, size_t count)
     return ties;
 }
 
-/* ways[s] = number of subsets of the doubled ranks with the sum s <= total: all 2^count signs are equally likely. */
+/* Returns ways[s], the number of subsets of the doubled ranks with the sum s <= total; all 2^count signs are equally
+ * likely. */
 static double *count_subsets(const signed_rank *differences, size_t count, size_t total)
 {
     double *ways = memory_take(total + 1, sizeof *ways);
@@ -232,7 +234,7 @@ static double *count_subsets(const signed_rank *differences, size_t count, size_
     return ways;
 }
 
-/* The two-sided tail of a doubled sum. */
+/* Returns the two-sided tail of a doubled sum. */
 static double signed_tail(const signed_rank *differences, size_t count, size_t twice_w)
 {
     const size_t total = count * (count + 1), extreme = minimum(twice_w, total - twice_w);
@@ -267,8 +269,8 @@ static void test_signs(statistics_pairs *pairs, const double *logs)
     free(differences);
 }
 
-/* Largest k for which [k-th smallest, k-th largest] mean of two misses the true one with at most 5 %: a mean of two is
- * above it where the ranks of those above it sum to more. */
+/* Returns the largest k for which [k-th smallest, k-th largest] mean of two misses the true one with at most 5 %: a
+ * mean of two is above it where the ranks of those above it sum to more. */
 static size_t means_to_drop(size_t count, double *coverage)
 {
     const size_t total = count * (count + 1) / 2;
@@ -280,7 +282,7 @@ static size_t means_to_drop(size_t count, double *coverage)
         return real > 0 ? (size_t)real : 0;
     }
     signed_rank *ranks = memory_take(count, sizeof *ranks);
-    for (size_t i = 0; i < count; i++) ranks[i].twice_rank = i + 1; /* not doubled: there are no ties */
+    for (size_t i = 0; i < count; i++) ranks[i].twice_rank = i + 1; /* ranks without ties, not doubled */
     double *ways = count_subsets(ranks, count, total), tail = 0;
     for (size_t s = 0; 2 * s + 1 < total || s == 0; s++) {
         tail += ldexp(ways[s], -(int)count);
@@ -299,7 +301,7 @@ static void estimate_ratio(statistics_pairs *pairs, const double *logs)
     double *means = memory_take(total, sizeof *means);
     for (size_t i = 0, at = 0; i < count; i++)
         for (size_t j = i; j < count; j++) means[at++] = 0.5 * (logs[i] + logs[j]);
-    pairs->ratio = exp(statistics_median(means, total)); /* it sorts */
+    pairs->ratio = exp(statistics_median(means, total)); /* the median sorts them */
     const size_t k = means_to_drop(count, &pairs->coverage);
     pairs->low = exp(means[k]);
     pairs->high = exp(means[total - 1 - k]);
@@ -321,7 +323,7 @@ void statistics_compare_pairs(statistics_pairs *pairs, const double *a, const do
 
 enum { POWERS = STATISTICS_MAX_DEGREE + 1, TERMS = 2 * POWERS };
 
-/* Gaussian elimination with pivoting; false if singular. */
+/* Solves by Gaussian elimination with pivoting; returns false if the matrix is singular. */
 static bool solve(double matrix[TERMS][TERMS + 1], size_t terms)
 {
     for (size_t column = 0; column < terms; column++) {
@@ -391,7 +393,8 @@ static double largest_of(const double *values, size_t count)
     return largest;
 }
 
-/* Normal equations are good enough for three terms once x is scaled to [0, 1]: their condition stays below 10^6. */
+/* Normal equations are accurate enough for three terms once x is scaled to [0, 1]: their condition stays below
+ * 10^6. */
 statistics_fit statistics_fit_polynomial(const double *x, const double *y, size_t count, size_t degree)
 {
     assert(degree <= STATISTICS_MAX_DEGREE);

@@ -1,4 +1,5 @@
-/* Runs the points of a sweep: in a child for their memory, for time, for stages. SPDX-License-Identifier: MIT */
+/* Runs the points of a sweep: in a child process for memory, then for time, then for stages.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ typedef struct probe_answer {
     double seconds;
 } probe_answer;
 
-/* VmHWM: the most memory that this process ever had. A new process starts with what it was forked with. */
+/* Reads VmHWM, the peak memory of this process. A new process begins with its parent's at the fork. */
 size_t sweep_peak_resident_bytes(void)
 {
     char line[256];
@@ -145,13 +146,14 @@ static void waste_block(void *context, size_t task, size_t worker)
     for (size_t i = 0; i < WASTE_BLOCK_BYTES; i += ARENA_ALIGNMENT_BYTES) block[i]++;
 }
 
-/* All threads of the machine, because second-level caches belong to cores. */
+/* Overwrites the caches with all threads of the machine, because second-level caches belong to cores. */
 static void empty_caches(const sweep *s)
 {
     if (s->evictor) parallel_for(s->evictor, s->waste_blocks, waste_block, s->waste);
 }
 
-/* Twice the caches together, at least 64 MiB, at most 1 GiB: a guest may see the whole cache of its host. */
+/* Allocates twice the caches together, at least 64 MiB, at most 1 GiB, since a guest may see the whole cache of its
+ * host. */
 deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, deberta_error *err)
 {
     size_t mebibyte = (size_t)1 << 20;
@@ -167,12 +169,12 @@ deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, debert
 
 /* ---------------------------------------------------------------------------------------------------------- samples */
 
-/* Visits in which a point's samples are taken. Many for quick points; for slow ones few, because each begins with an
- * encode that does not count. */
+/* Visits over which a point's samples are spread: many for quick points, few for slow ones, because each begins with
+ * an uncounted encode. */
 enum { VISITS = 7, VISITS_OF_SLOW_POINTS = 3 };
 #define SLOW_SECONDS 0.1
 
-/* Room for so many samples, with those that there are. */
+/* Makes room for so many samples, and keeps those already taken. */
 static void make_room(const sweep *s, sweep_point *p, size_t wanted)
 {
     bench_result *r = &p->result;
@@ -196,7 +198,7 @@ static void plan_samples(const sweep *s, sweep_point *p)
     make_room(s, p, (size_t)wanted);
 }
 
-/* The first encode, by which samples were planned, may have been slower than those that count. */
+/* Plans more samples if the first encode, on which the plan is based, was slower than those that count. */
 static void plan_more(const sweep *s, sweep_point *p)
 {
     double seconds = 0;
@@ -207,7 +209,7 @@ static void plan_more(const sweep *s, sweep_point *p)
     make_room(s, p, wanted);
 }
 
-/* One visit more, with so many encodes before its samples. */
+/* Adds a visit with so many encodes before its samples. */
 static void add_visit(const sweep *s, sweep_point *p, size_t warm)
 {
     bench_result *r = &p->result;
@@ -226,7 +228,7 @@ static size_t samples_of_visit(const sweep_point *p)
     return share < left ? share : left;
 }
 
-/* Pages, caches and sleeping threads. What will be cold is not warmed. */
+/* Warms up pages, caches and sleeping threads, but not for cold measurements. */
 static deberta_status warm_up(const sweep *s, const sweep_point *p, deberta_session *session, sweep_warmth *warm,
                               deberta_outputs *outputs, deberta_error *err)
 {
@@ -320,14 +322,14 @@ deberta_status sweep_sample_all(sweep *s, deberta_error *err)
 
 /* ----------------------------------------------------------------------------------------------------------- stages */
 
-/* Several encodes run with clocks on. The one counts that took most nearly as long as the median without: it is the
- * same work at the same luck, whole (medians of single stages would not add up to anything). More are taken as long as
- * none is near, because somebody else was at work. */
+/* Range of encodes that run with clocks on. The one whose time is nearest to the median without clocks is reported,
+ * as a whole (medians of single stages would not add up to anything). If none is near, because of other load, more
+ * are taken. */
 enum { LEAST_PROFILED = 5, MOST_PROFILED = 60 };
 #define NEAR_ENOUGH           0.03
 #define MOST_PROFILED_SECONDS 5
 
-/* Thread-seconds of a stage over the number of threads are its share of the wall time. */
+/* Turns thread-seconds of a stage into a share of the wall time, by the number of threads. */
 static void collect_stages(const profile *found, profiled_encode *one)
 {
     for (size_t lane = 0; lane < found->threads; lane++) {
@@ -362,7 +364,7 @@ static deberta_status profile_session(sweep *s, sweep_point *p, deberta_session 
     sweep_slice_reading(&slicer);
     sweep_warmth warm = {0};
     do {
-        DEBERTA_TRY(profile_once(s, p, session, &one, err)); /* these do not count */
+        DEBERTA_TRY(profile_once(s, p, session, &one, err)); /* warm-up encodes */
     } while (!sweep_is_warm(&warm, one.seconds) && !s->options->cold);
     sweep_slice_products(&slicer, 0);
     for (size_t k = 0; k < MOST_PROFILED; k++) {

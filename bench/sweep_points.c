@@ -1,4 +1,4 @@
-/* Multiplies out the lists of a sweep into its points. SPDX-License-Identifier: MIT */
+/* Makes the points of a sweep from all combinations of its lists. SPDX-License-Identifier: MIT */
 #include "bench/sweep_work.h"
 
 /* Lists with their defaults filled in. */
@@ -90,7 +90,7 @@ static deberta_status set_lengths(scope *memory, sweep_point *p, size_t length, 
     return DEBERTA_OK;
 }
 
-/* All variants of one batch: layers, attention, cache, threads, tier; the last varies fastest. */
+/* Adds all variants of one batch: layers, attention, cache, threads, tier; the last varies fastest. */
 static deberta_status add_variants(sweep_points *list, const axes *a, const sweep_options *o,
                                    const deberta_model_info *model, size_t length, const size_list *mix,
                                    size_t sequences, deberta_error *err)

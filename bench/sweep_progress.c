@@ -8,8 +8,7 @@
 static double estimate_of(const sweep *s, const sweep_point *p)
 {
     if (p->estimate > 0) return p->estimate;
-    double rate =
-        s->worked_seconds > 0 ? s->worked_flops / s->worked_seconds : 3e10; /* a guess until the first encode */
+    double rate = s->worked_seconds > 0 ? s->worked_flops / s->worked_seconds : 3e10; /* FLOP/s; first a guess */
     return p->cost.total.flops / rate;
 }
 
@@ -21,7 +20,7 @@ static double remaining_seconds(const sweep *s)
         double one = estimate_of(s, p);
         double wanted = fmax((double)s->repetitions, fmin(s->min_seconds / one, SWEEP_MAX_SAMPLES));
         if (p->result.samples) wanted = (double)p->wanted;
-        sum += 1.3 * one * (wanted - (double)p->taken); /* with the encodes that do not count */
+        sum += 1.3 * one * (wanted - (double)p->taken); /* 1.3: uncounted encodes included */
         if (p->result.workspace_bytes == 0) sum += 1.5 * one;
         if (s->options->breakdown && p->profiled.seconds == 0) sum += 4 * one;
     }

@@ -22,7 +22,7 @@ static void fill_breakdown(bench_result *r, const sweep_point *p)
     r->breakdown_peak_then = sweep_slices_median(&p->profiled_slices);
 }
 
-/* Completes the result of a point, whose measurements are in it. */
+/* Completes the result of a point from its measurements. */
 static void fill_result(bench_result *r, const sweep *s, const sweep_point *p, const machine_roofs *roofs)
 {
     *r = p->result;
@@ -55,7 +55,7 @@ static bool same_batch(const sweep_point *a, const sweep_point *b)
            memcmp(a->lengths, b->lengths, a->result.batch * sizeof *a->lengths) == 0;
 }
 
-/* Tier, threads and the position cache must not change a bit. */
+/* Checks that tier, threads and the position cache do not change a bit. */
 static void check_agreement(const sweep *s, bench_results *results)
 {
     for (size_t i = 0; i < s->list.count; i++) {
@@ -82,7 +82,7 @@ static void check_agreement(const sweep *s, bench_results *results)
 #define SCATTER          0.03
 #define BREAKDOWN_IS_FAR 0.05
 
-/* Clocks cost little, so an encode with them that took longer was disturbed. */
+/* Notes breakdowns from disturbed encodes: clocks cost little, so an encode with them should not take longer. */
 static void note_far_breakdowns(bench_results *results)
 {
     size_t far = 0;
@@ -112,7 +112,7 @@ void sweep_collect(const sweep *s, bench_results *results)
     check_agreement(s, results);
     results->result = scope_take(&results->memory, s->list.count, sizeof *results->result);
     for (size_t i = 0; i < s->list.count; i++) {
-        if (s->list.points[i].taken == 0) continue; /* stopped before its turn */
+        if (s->list.points[i].taken == 0) continue; /* the sweep was stopped before its turn */
         bench_result *r = &results->result[results->count++];
         fill_result(r, s, &s->list.points[i], &results->sheet.roofs);
     }

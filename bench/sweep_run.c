@@ -4,7 +4,7 @@
 #include "bench/timer.h"
 #include "core/base/numbers.h"
 
-/* Number of layers to load; 0: all. */
+/* Returns the number of layers to load; 0: all. */
 static size_t most_layers(const sweep_options *options)
 {
     size_t most = 0;
@@ -41,7 +41,7 @@ static void make_input(sweep *s)
     for (size_t i = 0; i < tokens; i++) s->ids[i] = (int32_t)(sweep_random(s) % s->info.vocabulary_size);
 }
 
-/* Limits of every number of threads that occurs, for the tiers that occur; bandwidth once, it is only for the sheet. */
+/* Measures the limits for every number of threads and every tier of the sweep; bandwidth only once, for the sheet. */
 static deberta_status measure_roofs(sweep *s, machine_sheet *sheet, deberta_error *err)
 {
     size_t threads[MACHINE_MAX_ROOFS], count = 0;
@@ -73,12 +73,13 @@ static deberta_status sweep_run_all(sweep *s, bench_results *results, deberta_er
     results->sheet.huge_page_bytes = s->huge_page_bytes;
     if (s->options->cold) DEBERTA_TRY(sweep_prepare_cold(s, &results->sheet.topology, err));
     if (s->options->breakdown && s->options->roof_share > 0)
-        s->stream = machine_stream_new(&results->sheet.topology); /* behind the probes: its memory is no model's */
+        s->stream = machine_stream_new(&results->sheet.topology); /* after the probes, which measure memory */
     machine_counters before = machine_read_counters();
     DEBERTA_TRY(sweep_sample_all(s, err));
     machine_finish_sheet(&results->sheet, &before);
     if (s->options->breakdown) DEBERTA_TRY(sweep_profile_all(s, err));
-    DEBERTA_TRY(deberta_model_digest(s->model, s->digest, err)); /* reads all files: after what was measured */
+    /* after the measurements, because it reads all files */
+    DEBERTA_TRY(deberta_model_digest(s->model, s->digest, err));
     sweep_collect(s, results);
     size_t most = 0;
     for (size_t k = 0; k < results->count; k++) most = maximum(most, results->result[k].threads);

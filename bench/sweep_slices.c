@@ -32,12 +32,13 @@ sweep_slicer sweep_slicer_of(const sweep *s, const sweep_point *p, const deberta
 void sweep_slice_reading(const sweep_slicer *slicer)
 {
     const sweep *s = slicer->sweep;
-    double seconds = 0; /* a visit has two at most, whatever the share */
+    double seconds = 0; /* a visit has two slices at most, whatever the share */
     if (!slicer->measures || !s->stream) return;
     add_rate(s->list.memory, &slicer->to->read_gbs, machine_slice_reading(s->stream, slicer->loops.by, &seconds));
 }
 
-/* Every point has a slice, however short it is. Low precision has stages of float32 as well: the two take turns. */
+/* Runs products where their share allows it, and at least once for every point. Low precision has stages in float32
+ * as well, so the two kinds alternate. */
 void sweep_slice_products(const sweep_slicer *slicer, double seconds)
 {
     point_slices *to = slicer->to;

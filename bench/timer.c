@@ -25,8 +25,9 @@ double timer_process_seconds(void)
 
 enum { CHAIN_ROUNDS = 4000, LINKS_PER_ROUND = 16 };
 
-/* A 64-bit multiplication has 3 cycles latency on every x86-64 processor with AVX (Intel since Nehalem, AMD since Zen).
- * An addition would be simpler, but newer processors compute some of those for nothing while renaming registers. */
+/* A 64-bit multiplication has 3 cycles latency on every x86-64 processor with AVX (Intel since Nehalem, AMD since
+ * Zen). An addition would be simpler, but newer processors execute some additions while renaming registers, without
+ * latency. */
 #if defined(__x86_64__)
 enum { CYCLES_PER_LINK = 3 };
 #define LINK(x, y) __asm__ volatile("imulq %1, %0" : "+r"(x) : "r"(y))
@@ -50,7 +51,7 @@ static double clock_of(double seconds) { return 1e-9 * CHAIN_ROUNDS * LINKS_PER_
 
 double timer_clock_ghz_now(void) { return clock_of(chain_seconds()); }
 
-/* The fastest of a few: interruptions only ever lengthen one. */
+/* Returns the fastest of a few measurements, because interruptions only lengthen them. */
 double timer_clock_ghz(void)
 {
     double best = chain_seconds();

@@ -1,4 +1,4 @@
-/* Makes up a batch, times steps on it by stage, and notes the memory of the plan.
+/* Generates a batch, measures steps on it by stage, and reports the memory of the plan.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/training_bench.h"
@@ -41,20 +41,20 @@ const char *training_stage_name(training_stage stage)
 }
 
 typedef struct training_shape {
-    size_t sequences, tokens; /* of each */
-    size_t labelled;          /* of all */
+    size_t sequences, tokens; /* number of sequences, and tokens of each */
+    size_t labelled;          /* labelled tokens of all sequences */
     bool decodes;
 } training_shape;
 
-/* Multiply-adds of the pieces of a forward pass, times two. */
+/* FLOPs of the parts of a forward pass: multiply-adds, times two. */
 typedef struct forward_work {
-    double linear, attention; /* of the ordinary layers */
+    double linear, attention; /* of the encoder's layers */
     double projection, convolution;
     double decoder_linear, decoder_attention;
     double table, head;
 } forward_work;
 
-/* The rows of the relative table that a sequence reaches. */
+/* Adds the layers, over the rows of the relative table that a sequence reaches. */
 static double add_layers(forward_work *work, const deberta_model_info *m, deberta_reference reference,
                          const training_shape *shape)
 {
@@ -72,8 +72,8 @@ static double add_layers(forward_work *work, const deberta_model_info *m, debert
     return layers.table_rows;
 }
 
-/* Two passes of the labelled rows; keys and values of all tokens. A pair's position terms are two dot products, or
- * strips where these are less. */
+/* Adds two passes of the labelled rows, with keys and values of all tokens. A pair's position terms are two dot
+ * products, or strips if these are cheaper. */
 static void add_decoder(forward_work *work, const deberta_model_info *m, const training_shape *shape, double rows)
 {
     const double h = (double)m->hidden_size, f = (double)m->intermediate_size, n = (double)shape->tokens;
@@ -124,7 +124,7 @@ static void allocate_batch(step_batch *batch, size_t shards)
     batch->labels = memory_take(batch->tokens, sizeof *batch->labels);
 }
 
-/* Sequences are equally long: the first ones go to the first shards. */
+/* Assigns sequences to shards in order, as all are equally long. */
 static void deal(const training_bench_options *o, size_t shards, step_batch *batch)
 {
     size_t place = 0;
@@ -138,7 +138,7 @@ static void deal(const training_bench_options *o, size_t shards, step_batch *bat
     }
 }
 
-/* Every sequence has the same share of its tokens labelled, one at least. */
+/* Draws a sequence; each has the same share of its tokens labelled, at least one. */
 static void draw_sequence(const made_batches *made, size_t sequence, uint64_t *state, step_batch *batch)
 {
     const training_bench_options *o = made->options;
@@ -176,7 +176,8 @@ typedef struct step_slices {
     machine_slices loops;
     double *rates; /* [one more than steps] */
     size_t count;
-    double share, seconds, stepped; /* the share of the steps' time that they may take; what both took */
+    /* fraction of the steps' time that slices may take; seconds of slices and of steps */
+    double share, seconds, stepped;
 } step_slices;
 
 static step_slices step_slices_of(training_measurement *found, const training *t, const training_bench_options *o)
@@ -189,7 +190,7 @@ static step_slices step_slices_of(training_measurement *found, const training *t
     return slices;
 }
 
-/* One slice in any case, the others within their share. */
+/* Runs one slice in any case, further ones within their share. */
 static void slice_products(step_slices *slices)
 {
     if (!slices->rates || (slices->count && slices->seconds > slices->share * slices->stepped)) return;
@@ -203,7 +204,7 @@ static deberta_status take_samples(training_measurement *found, training *t, con
     const size_t repetitions = o->repetitions;
     stage_clock clock = {0};
     step_report report;
-    DEBERTA_TRY(training_step(t, &report, err)); /* touches all memory */
+    DEBERTA_TRY(training_step(t, &report, err)); /* the first step touches all memory */
     step_slices slices = step_slices_of(found, t, o);
     t->learner->clock = &clock;
     slice_products(&slices);
@@ -265,7 +266,7 @@ static deberta_status open_training(training *t, const training_bench_options *o
                                      .decodes = o->decodes,
                                      .longest = o->tokens,
                                      .predicts_words = true};
-    /* a rate of nearly nothing: the work is the same, and no step runs away */
+    /* a rate near zero: the work is the same, and no step diverges */
     const deberta_trainer_options recipe = {.schedule = DEBERTA_SCHEDULE_CONSTANT,
                                             .learning_rate = 1e-8,
                                             .beta1 = 0.9,

@@ -32,7 +32,7 @@ static void insert(series *s, const bench_result *result, trend_axis axis)
     s->members[place] = result;
 }
 
-/* False if an earlier result began the same series. */
+/* Collects the series of a result; returns false if an earlier result began the same series. */
 static bool collect(series *s, const bench_results *results, size_t first, trend_axis axis)
 {
     const bench_result *leader = &results->result[first];

@@ -33,7 +33,7 @@ static size_t row_wrapped(const position_rule *rule, ptrdiff_t distance)
     return (size_t)((row % rows + rows) % rows);
 }
 
-/* Rounds down; if the quotient of the logarithms is no whole number, the right rule rounds it up. */
+/* Computes the bucket with the logarithms' quotient rounded down; the right rule rounds up what is not an integer. */
 static size_t row_floored(const position_rule *rule, ptrdiff_t distance)
 {
     ptrdiff_t bucket = position_bucket(rule, distance);
@@ -92,7 +92,7 @@ static void epsilon(deberta_model *model)
 
 /* ---------------------------------------------------------------------------------------------------------- weights */
 
-/* Marks of tensors that are not read as they are stored. */
+/* Marks of tensors: how the source of a faulty model reads them. */
 enum { AS_STORED, ALL_ZEROS, AS_BLOCKS };
 
 static bool ends_in(const char *name, const char *end)
@@ -106,7 +106,7 @@ static bool find_stored(const deberta_model *model, const char *name, weight_ten
     return model->files.find(model->files.context, name, found);
 }
 
-/* Takes row (head, part, lane) of v1's in_proj from its place in an order with all of q first, then k, then v. */
+/* Returns the place of row (head, part, lane) of v1's in_proj in an order with all of q first, then k, then v. */
 static size_t row_in_blocks(const deberta_model *model, size_t row)
 {
     const size_t d = model->config.head_size, width = model->config.heads * d;

@@ -1,8 +1,8 @@
 /* Lists deliberate faults, to prove that a verifier notices faults of this kind.
  *
- * Each belongs to a rule that is easy to get wrong and hard to see in a result. A fault changes what a model is made of
- * while it is opened (configuration, position rule, the weights as they are read), never a comparison or a tolerance.
- * The engine knows nothing of it. `verify --mutate` and the tests use the same list.
+ * Each belongs to a rule that is easy to get wrong and hard to see in a result. A fault changes the configuration, the
+ * position rule or the weights of a model while it is opened, never a comparison or a tolerance. The engine contains no
+ * code for it. `verify --mutate` and the tests use the same list.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -11,18 +11,18 @@
 
 typedef struct mutation {
     const char *name, *description;
-    void (*apply)(deberta_model *model); /* model_internal_options.decorate */
+    void (*apply)(deberta_model *model); /* function for model_internal_options.decorate */
 } mutation;
 
-/* All that float32 shows; the last is followed by one without a name. */
+/* All faults that show in float32; an entry without a name ends the list. */
 const mutation *mutation_list(void);
-/* NULL for an unknown name. */
+/* Returns the fault of that name, or NULL. */
 const mutation *mutation_find(const char *name);
 
-/* A mistake in low precision that is not in the list: large channels are not evened out. */
+/* A fault of low precision that is not in the list: large channels are not smoothed. */
 extern const mutation mutation_unsmoothed;
 
-/* Opens a model with a fault in it; without one (NULL) it is deberta_model_open. A fault that does not apply to a model
- * (a missing convolution has no source) leaves it right. */
+/* Opens a model with a fault; NULL: like deberta_model_open. A fault that does not apply to the model, such as one of a
+ * convolution that it lacks, changes nothing. */
 deberta_status model_open_mutated(deberta_model **model, const char *path, const deberta_model_options *options,
                                   const mutation *fault, deberta_error *err);

@@ -21,12 +21,12 @@ static const struct {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* The sequence between two others, or with padding after it, which must not be read. */
+/* A batch with the sequence between two others, or with padding after it, which must not be read. */
 typedef struct arrangement {
     int32_t *ids;
-    uint8_t *mask; /* NULL: no padding */
+    uint8_t *mask; /* mask; NULL: no padding */
     size_t starts[COMPANY + 1], sequences;
-    size_t first; /* token of the sequence */
+    size_t first; /* first token of the sequence */
 } arrangement;
 
 static void arrangement_free(arrangement *a)
@@ -64,7 +64,7 @@ static deberta_status look_at_attention(void *context, const deberta_attention_b
     return DEBERTA_OK;
 }
 
-/* H[L] of the sequence into hidden [tokens][h]. */
+/* Copies H[L] of the sequence to hidden [tokens][h]. */
 static deberta_status verify_invariance_encode(float *hidden, const verify_options *options, const deberta_model *model,
                                                size_t h, deberta_isa isa, size_t way, const arrangement *a,
                                                size_t tokens, deberta_error *err)
@@ -110,7 +110,7 @@ static deberta_status compare_way(verify_report *report, const verify_options *o
         status = verify_invariance_encode(first ? base : found, options, model, h, isa, way, &a, tokens, err);
     arrangement_free(&a);
     DEBERTA_TRY(status);
-    if (first) return DEBERTA_OK; /* what all others are compared with is no check itself */
+    if (first) return DEBERTA_OK; /* The result with which all others are compared is not a check itself. */
     for (size_t k = 0; k < tokens * h; k++) row.differing += memcmp(&found[k], &base[k], sizeof *base) != 0;
     snprintf(row.subject, sizeof row.subject, "%s%s%s", label, *label ? " " : "", ways[way].name);
     verify_report_add(report, &row, NULL);

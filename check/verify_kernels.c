@@ -17,7 +17,7 @@
 enum { TIERS = DEBERTA_ISA_COUNT };
 
 static const struct {
-    const char *suffix; /* of the report's subject */
+    const char *suffix; /* end of the report's subject */
     problem_values values;
     int rounds;
 } input_kinds[] = {{"", VALUES_ORDINARY, 60},
@@ -32,13 +32,13 @@ typedef struct verify_rounds {
     uint64_t state;
     verify_errors errors[TIERS];
     size_t values[TIERS], differing[TIERS];
-    double limit; /* the largest of a row */
+    double limit; /* largest limit of a row */
 
-    /* of one round */
+    /* members of one round */
     float *memory;
     float *arrays[TIERS][PROBLEM_ARRAYS];
-    char names[PROBLEM_ARRAYS][32]; /* with what separates them from a place in them */
-    bool alike[TIERS];              /* the tiers that the judge adds a value to */
+    char names[PROBLEM_ARRAYS][32]; /* names of the arrays, each with a separator before a place in it */
+    bool alike[TIERS];              /* whether the judge adds a value to the row of the tier */
 } verify_rounds;
 
 #define EACH_TIER(t)                                                                                                   \
@@ -77,7 +77,7 @@ static kernel_problem draw_problem(verify_rounds *k, kernel_slot slot, problem_v
     return p;
 }
 
-/* Every array at another address in every tier. Inputs are there once. */
+/* Places every array at a different address in every tier, except inputs, which all tiers share. */
 static void place_arrays(verify_rounds *k, kernel_problem *p)
 {
     size_t words = 0;
@@ -109,7 +109,7 @@ static void use_arrays(const verify_rounds *k, kernel_problem *p, int tier)
 
 /* -------------------------------------------------------------------------------------------------------- comparing */
 
-/* Words of the tier's outputs other than scalar's. */
+/* Counts the words of the tier's outputs that differ from scalar's. */
 static size_t count_differing(const verify_rounds *k, const kernel_problem *p, int tier)
 {
     size_t differing = 0;
@@ -130,7 +130,8 @@ static size_t count_values(const kernel_problem *p)
     return values;
 }
 
-/* The report counts in eps = 2^-23, an ULP of 1; of bounds in ULP, which differ from place to place, in eighths. */
+/* The report counts in eps = 2^-23, an ULP of 1; bounds in ULP, which differ from place to place, it counts in eighths.
+ */
 static bool add_error(void *context, const kernel_problem *p, size_t a, size_t index, double found,
                       const exact_value *want)
 {

@@ -14,10 +14,10 @@
 #include "core/encode/session.h"
 #include "include/deberta_unstable.h"
 
-/* Rounding of one layer, in eps times the largest magnitude; every layer adds as much. Exact models stay below a tenth;
- * a wrong one is off by thousands. Of low precision: 2.4e-4 and 1.6 % of the largest magnitude a layer, of which models
- * take a half, and up to four fifths where some channels are far larger than others; a wrong one is off by its whole
- * size, and one whose large channels are not evened out by more than the limit. */
+/* Error limits of one layer, in eps times the largest magnitude; every layer adds as much. Correct models stay below a
+ * tenth; a wrong one is off by thousands. For low precision the limits are 2.4e-4 and 1.6 % of the largest magnitude
+ * per layer. Models reach half of that, and up to four fifths where some channels are far larger than others; a wrong
+ * one is off by its whole size, and one whose large channels are not smoothed exceeds the limit. */
 double verify_limit_of_a_layer(deberta_precision precision)
 {
     static const double limits[DEBERTA_PRECISION_COUNT] = {
@@ -59,7 +59,7 @@ static void on_row(void *context, const reference_attention_row *row)
     }
 }
 
-/* Ids as the reference takes them; NULL stays NULL. */
+/* Converts ids to the reference's type; NULL stays NULL. */
 static int64_t *widen(scope *memory, const int32_t *ids, size_t n)
 {
     int64_t *wide = ids ? scope_take(memory, n, sizeof *wide) : NULL;
@@ -97,7 +97,7 @@ static deberta_status truth_compute(truth *t, const verify_options *options, con
     return status;
 }
 
-/* Every position, but few for the vocabulary's logits: they are many. */
+/* Selects every position, but only a few for the vocabulary's logits, because they are many. */
 static size_t positions_of(deberta_task head, size_t n)
 {
     if (head == DEBERTA_TASK_SEQUENCE) return 1;
@@ -180,8 +180,8 @@ typedef struct comparison {
     const deberta_model_info *info;
     const truth *truth;
     const engine_run *base, *run;
-    const uint8_t *mask;                     /* of the sequence; NULL: no holes */
-    double input_errors[DEBERTA_TASK_COUNT]; /* in logits: what errors of hidden states become */
+    const uint8_t *mask;                     /* mask of the sequence; NULL: no holes */
+    double input_errors[DEBERTA_TASK_COUNT]; /* size, in logits, that errors of hidden states have after the head */
     char sequence[48];                       /* "sequence 2 of 16 tokens, ", or empty if there is only one */
 } comparison;
 
@@ -193,7 +193,7 @@ static double largest(const double *x, size_t n)
     return m;
 }
 
-/* One quantity of count values. `columns` and `where` only name the place of the worst. */
+/* Compares one quantity of count values. `columns` and `where` only name the place of the worst. */
 typedef struct compared {
     verify_place place;
     const char *where;
@@ -201,13 +201,13 @@ typedef struct compared {
     const double *exact;
     size_t count, columns;
     double limit;
-    double least;      /* the largest magnitude is taken for no less: what cancels is not small */
+    double least;      /* lower bound of the largest magnitude, because values that cancel are not small */
     bool by_key;       /* rows are heads times tokens, columns keys; else rows are tokens, */
     deberta_task head; /* or positions of a head, where is_of_head */
     bool is_of_head;
 } compared;
 
-/* Values of a hole are unspecified. A head of sequences reads them all the same. */
+/* Returns whether a value is unspecified because of a hole. A head of sequences reads rows of holes all the same. */
 static bool is_of_hole(const comparison *c, const compared *values, size_t i)
 {
     const size_t n = c->truth->tokens, row = i / values->columns, column = i % values->columns;
@@ -232,8 +232,8 @@ static void verify_model_compare(const comparison *c, const char *what, const co
     verify_report_add(c->report, &row, &errors);
 }
 
-/* In low precision probabilities err with the logits: a probability moves by at most half of what these move by, which
- * is their own limit times the largest of them. */
+/* Returns the limit of probabilities in low precision. A probability changes by at most half of the change of the
+ * logits, which is their own limit times the largest of them. */
 static double limit_of_probabilities(const comparison *c, size_t layer, double limit_of_logits)
 {
     const double *const *exact = (const double *const *)c->truth->components + layer * DEBERTA_COMPONENT_COUNT;
@@ -255,7 +255,7 @@ static void compare_layer(const comparison *c, size_t layer)
                        .count = n * h,
                        .columns = h,
                        .limit = verify_limit_of_a_layer(c->info->precision) * (double)(layer + 1)};
-    /* In int8 queries and keys become integers once more: their products may err by as much again. */
+    /* In int8, queries and keys are quantized once more, so their products may err by as much again. */
     const double limit_of_terms = values.limit * (c->info->precision == DEBERTA_PRECISION_INT8 ? 2 : 1);
     snprintf(what, sizeof what, "hidden %zu", layer);
     verify_model_compare(c, what, &values);
@@ -299,7 +299,7 @@ static deberta_status error_of_input(const comparison *c, deberta_task head, dou
     return status;
 }
 
-/* Once a sequence: every tier has the same hidden states. */
+/* Runs once per sequence, because every tier has the same hidden states. */
 static deberta_status find_errors_of_inputs(comparison *c, deberta_error *err)
 {
     for (int k = 0; k < DEBERTA_TASK_COUNT; k++) {

@@ -18,7 +18,7 @@ static void reserve(verify_errors *errors)
     errors->ulps = memory_grown(errors->ulps, &errors->capacity, errors->count + 1, sizeof *errors->ulps);
 }
 
-/* The distance of neighbouring floats around x. */
+/* Returns the distance of neighbouring floats around x. */
 static double unit_in_the_last_place(double x)
 {
     int exponent;

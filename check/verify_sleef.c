@@ -79,7 +79,7 @@ deberta_status verify_sleef(verify_report *report, const verify_options *options
     float *memory = memory_take(3 * VALUES, sizeof *memory);
     second_opinion o = {.report = report, .x = memory, .scalar = memory + VALUES, .found = memory + 2 * VALUES};
     uint64_t state = options->seed;
-    /* Arguments have the range that a softmax and a feed-forward give them. */
+    /* Draws arguments in the range that they have in a softmax and in a feed-forward. */
     for (size_t i = 0; i < VALUES; i++) o.x[i] = (float)(20 * random_fraction(&state) - 10);
     deberta_status status = DEBERTA_OK;
     for (int f = 0; status == DEBERTA_OK && f < SLEEF_FUNCTIONS; f++) {

@@ -6,13 +6,13 @@
 #include "core/base/status.h"
 
 /* v1 with clamped distances, types and absolute positions; v2 with convolution; v3 with log buckets beyond their range
- * and both language-model heads. Then one whose texts end at every tile and chunk, or one beside; and one text that is
- * the same token all along: all content terms tie. */
+ * and both language-model heads. Then a model with texts that end at a tile or chunk, or one beside; and one text of a
+ * single repeated token, in which all content terms tie. */
 enum { MOST_LENGTHS = 40, EVERYWHERE_SAME = 1, VOCABULARY = 97 };
 static const struct {
     const char *label, *path;
     unsigned flags;
-    size_t lengths[MOST_LENGTHS]; /* ends with 0 */
+    size_t lengths[MOST_LENGTHS]; /* lengths, which end with 0 */
 } standard_models[] = {
     {"v1",
      "synthetic:v1-base,layers=2,hidden=96,heads=4,intermediate=200,vocab=97,distance=16,positions=64,types=2,biased=1",
@@ -69,7 +69,7 @@ static deberta_status verify_one(verify_report *report, const verify_options *op
 
 deberta_status verify_standard(verify_report *report, const verify_options *options, deberta_error *err)
 {
-    /* A fault shows in the first three models, or nowhere. */
+    /* A fault shows in the first three models, or in none. */
     const size_t count = !options->mutation ? STANDARD_MODELS : ONE_TEXT_MODELS;
     for (size_t k = 0; k < count; k++) DEBERTA_TRY(verify_one(report, options, k, err));
     return DEBERTA_OK;

@@ -131,7 +131,7 @@ DEBERTA_API deberta_status deberta_guard_files(deberta_error *err);
 /* ----------------------------------------------------------------------------------------------- instruction sets */
 
 typedef enum deberta_isa {
-    DEBERTA_ISA_AUTO = 0, /* the best tier this processor and its operating system offer */
+    DEBERTA_ISA_AUTO = 0, /* the best tier that this processor and its operating system offer */
     DEBERTA_ISA_SCALAR,   /* plain C, always available */
     DEBERTA_ISA_AVX2,     /* AVX2, FMA, F16C */
     DEBERTA_ISA_AVX512,   /* AVX-512 F, BW, DQ, VL */
@@ -172,7 +172,7 @@ typedef enum deberta_reference {
 typedef enum deberta_problem {
     DEBERTA_PROBLEM_UNSTATED = 0,
     DEBERTA_PROBLEM_SINGLE_LABEL, /* as UNSTATED */
-    DEBERTA_PROBLEM_MULTI_LABEL,  /* each output separately: its sigmoid */
+    DEBERTA_PROBLEM_MULTI_LABEL,  /* each output is independent; its sigmoid is a probability */
     DEBERTA_PROBLEM_REGRESSION,   /* the outputs are values */
     DEBERTA_PROBLEM_COUNT
 } deberta_problem;
@@ -194,9 +194,9 @@ DEBERTA_API const char *deberta_precision_name(deberta_precision precision);
 typedef struct deberta_model_options {
     size_t struct_size;
     deberta_reference reference;
-    size_t threads;            /* for loading; 0 as in deberta_session_options */
-    size_t memory_limit_bytes; /* refuse to load above it; 0 = no limit */
-    size_t layers;             /* load only the first layers; 0 = all */
+    size_t threads;            /* threads for loading; 0 as in deberta_session_options */
+    size_t memory_limit_bytes; /* limit above which opening is refused; 0 = no limit */
+    size_t layers;             /* number of first layers to load; 0 = all */
     int describe_only; /* 1 = read the tables of contents, not the weights: for deberta_model_describe and _label,
                           deberta_task_width and deberta_session_predict_bytes. No session can be made of the model */
     deberta_precision precision;
@@ -221,7 +221,8 @@ typedef enum deberta_dtype {
 
 /* Weights in the caller's memory. */
 typedef struct deberta_tensor {
-    const char *name; /* as in a checkpoint: "deberta.encoder.layer.0.output.dense.weight", or without "deberta." */
+    /* name as in a checkpoint: "deberta.encoder.layer.0.output.dense.weight", or without "deberta." */
+    const char *name;
     const void *values;
     deberta_dtype dtype;
     size_t rank;           /* at most 8 */
@@ -249,9 +250,9 @@ DEBERTA_API const char *deberta_packed_file_name(deberta_precision precision);
 typedef struct deberta_pack_options {
     size_t struct_size;
     size_t threads;            /* 0 = physical cores this process may use */
-    size_t memory_limit_bytes; /* refuse to load above it; 0 = no limit */
-    /* NULL, or called with the name of a file that an interruption would leave, and with NULL once there is none: for a
-     * program that removes it on a signal. */
+    size_t memory_limit_bytes; /* limit above which opening is refused; 0 = no limit */
+    /* NULL, or a callback for a program that removes unfinished files on a signal: it receives the name of a file that
+     * an interruption would leave, and NULL once there is none. */
     void (*on_temporary)(void *context, const char *path);
     void *context;
     deberta_precision precision;
@@ -278,12 +279,12 @@ DEBERTA_API void deberta_model_free(deberta_model **model);
 
 typedef enum deberta_packed {
     DEBERTA_PACKED_NONE = 0, /* no deberta.packed */
-    DEBERTA_PACKED_MAPPED,   /* in use */
-    DEBERTA_PACKED_STALE     /* present, but not what this library would pack from this checkpoint: ignored */
+    DEBERTA_PACKED_MAPPED,   /* mapped and in use */
+    DEBERTA_PACKED_STALE     /* present, but ignored: this library would pack this checkpoint differently */
 } deberta_packed;
 
 typedef struct deberta_model_info {
-    const char *name;       /* as opened */
+    const char *name;       /* path as given when opening */
     int version;            /* 1 for v1's parameterisation; 2 for that of v2 and v3 */
     size_t vocabulary_size; /* rows of the word table */
     size_t hidden_size, intermediate_size, layers, heads, head_size, embedding_size;
@@ -298,10 +299,10 @@ typedef struct deberta_model_info {
     unsigned tasks_present;   /* bit 1 << deberta_task */
     size_t sequence_labels, token_labels;
     size_t parameters;     /* encoder without heads */
-    size_t memory_bytes;   /* held by the model; with describe_only, what it would hold */
-    deberta_packed packed; /* also NONE for a model of fewer layers than its checkpoint has */
+    size_t memory_bytes;   /* bytes that the model holds; with describe_only, those that it would hold */
+    deberta_packed packed; /* state of the packed file; NONE also for a model of fewer layers than its checkpoint has */
     deberta_precision precision;
-    deberta_reference reference; /* the reference it was opened with; never AUTO */
+    deberta_reference reference; /* reference with which it was opened; never AUTO */
     deberta_problem problem;     /* interpretation of the sequence head's outputs */
 } deberta_model_info;
 
@@ -310,7 +311,8 @@ DEBERTA_API const deberta_model_info *deberta_model_describe(const deberta_model
 /* Returns the name of that class in id2label, or NULL. It belongs to the model. */
 DEBERTA_API const char *deberta_model_label(const deberta_model *model, size_t label);
 /* Returns a note about a setting of the folder that this library does not follow, or follows in an unexpected way: a
- * sentence for each index from 0 on, NULL after the last. A caller shows them to its user. They belong to the model. */
+ * sentence for each index from 0 on, NULL after the last. A program should show the notes to its user. They belong to
+ * the model. */
 DEBERTA_API const char *deberta_model_note(const deberta_model *model, size_t index);
 /* Computes SHA-256 of the checkpoint's files as 64 hex digits and a NUL, which identifies the source of a result. It
  * reads all files, gigabytes of a large model. Empty for a made-up model and one of weights in memory, which have no
@@ -350,7 +352,8 @@ DEBERTA_API const char *deberta_component_name(deberta_component component);
 typedef enum deberta_ablation_kind {
     DEBERTA_ABLATE_ZERO = 0, /* the term is 0 */
     DEBERTA_ABLATE_MEAN      /* the token's own vector in the term, q_i or (p2c) k_j, is replaced by its mean over the
-                                tokens of the sequence, holes left out: what the term says whatever the token is */
+                              *                                tokens of the sequence, holes left out: the term then no
+                              * longer depends on the token */
 } deberta_ablation_kind;
 
 #define DEBERTA_EVERY ((size_t)-1)
@@ -367,7 +370,7 @@ typedef struct deberta_threads deberta_threads;
 
 /* Creates threads. count includes the calling thread; 0 = the default of a session. pin: 1 = bind the others to a core
  * each. DEBERTA_E_ARGUMENT: count above 1024. DEBERTA_E_MEMORY, DEBERTA_E_SYSTEM: the system refuses memory, a thread
- * or its binding. DEBERTA_E_UNSUPPORTED: as of pin_threads. */
+ * or its binding. DEBERTA_E_UNSUPPORTED: as for pin_threads. */
 DEBERTA_API deberta_status deberta_threads_create(deberta_threads **threads, size_t count, int pin, deberta_error *err);
 /* Frees the threads, after the last session that uses them. */
 DEBERTA_API void deberta_threads_free(deberta_threads **threads);
@@ -376,17 +379,17 @@ DEBERTA_API size_t deberta_threads_count(const deberta_threads *threads);
 
 typedef struct deberta_session_options {
     size_t struct_size;
-    deberta_isa isa;   /* can only lower the tier; an unavailable one is an error */
-    size_t max_tokens; /* tokens of all sequences of a batch together; 0 = 512 */
+    deberta_isa isa;   /* instruction set; it can only lower the tier; an unavailable one is an error */
+    size_t max_tokens; /* limit of the tokens of all sequences of a batch together; 0 = 512 */
     size_t threads;    /* 0 = OMP_NUM_THREADS of the environment, if it is one of 1 to 1024; else the physical cores
                           that this process might use when the model was opened */
     unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_*, DEBERTA_ONLY_DECODER */
     size_t memory_limit_bytes;         /* limit of the session's memory, without the model's; 0 = no limit */
     int pin_threads;                   /* 1 = bind each of its worker threads to a core, except the calling one */
-    const deberta_ablation *ablations; /* [ablation_count], read while the session is made; of several for one place the
-                                          last counts */
+    const deberta_ablation *ablations; /* [ablation_count], read while the session is made; where several name the same
+                                          place, the last one counts */
     size_t ablation_count;
-    deberta_threads *shared_threads; /* whose threads it uses, and how many; threads and pin_threads must then be 0.
+    deberta_threads *shared_threads; /* threads to use, which fix their number; threads and pin_threads must then be 0.
                                         NULL: threads of its own */
 } deberta_session_options;
 
@@ -399,11 +402,11 @@ typedef struct deberta_session_options {
 DEBERTA_API deberta_status deberta_session_create(deberta_session **session, const deberta_model *model,
                                                   const deberta_session_options *options, deberta_error *err);
 DEBERTA_API void deberta_session_free(deberta_session **session);
-/* Returns the tier whose kernels it runs; never DEBERTA_ISA_AUTO. */
+/* Returns the tier whose kernels the session runs; never DEBERTA_ISA_AUTO. */
 DEBERTA_API deberta_isa deberta_session_isa(const deberta_session *session);
 /* Returns the number of computing threads, including the calling one. */
 DEBERTA_API size_t deberta_session_threads(const deberta_session *session);
-/* Returns all bytes that it holds beside the model, constant over its lifetime. */
+/* Returns the bytes that the session holds besides the model, constant over its lifetime. */
 DEBERTA_API size_t deberta_session_memory_bytes(const deberta_session *session);
 /* Predicts the bytes that a session with these options needs, without creating it; as memory_limit_bytes this is just
  * enough. It also accepts a model with describe_only. DEBERTA_E_ARGUMENT: options that deberta_session_create
@@ -453,10 +456,11 @@ typedef struct deberta_batch {
     const int32_t *ids;            /* [tokens] */
     const size_t *sequence_starts; /* [sequences + 1], ascending, first 0, last = tokens; every sequence has a token */
     size_t sequences;
-    const int32_t *token_types;       /* [tokens] or NULL: all 0 */
-    const int32_t *position_ids;      /* [tokens] or NULL: 0, 1, 2 ... in each sequence. Absolute positions only */
-    const uint8_t *mask;              /* [tokens] or NULL: 0 marks a hole: never a key; its own rows are unspecified */
-    const deberta_observer *observer; /* or NULL. Its callbacks need the session's DEBERTA_OBSERVE_* features */
+    const int32_t *token_types;  /* [tokens] or NULL: all 0 */
+    const int32_t *position_ids; /* [tokens] or NULL: 0, 1, 2 ... in each sequence. Absolute positions only */
+    const uint8_t *mask;         /* [tokens] or NULL: 0 marks a hole: never a key; its own rows are unspecified */
+    /* observer, or NULL; its callbacks need the session's DEBERTA_OBSERVE_* features */
+    const deberta_observer *observer;
 } deberta_batch;
 
 /* The output of one encode. The session owns the memory: valid until its next encode, or until it is freed. Heads
@@ -492,7 +496,7 @@ DEBERTA_API deberta_status deberta_session_check_finite(const deberta_session *s
 
 /* ----------------------------------------------------------------------------------------------------------- tasks */
 
-/* An output head of the model. (heads without a qualifier are those of attention.) */
+/* An output head of the model. (Heads without a qualifier are those of attention.) */
 typedef enum deberta_task {
     DEBERTA_TASK_MLM = 0,  /* masked language model on H[L]: [positions][V] */
     DEBERTA_TASK_MLM_EMD,  /* the same after the Enhanced Mask Decoder; needs DEBERTA_KEEP_DECODER_INPUT: [positions][V]
@@ -506,7 +510,7 @@ typedef enum deberta_task {
 
 /* "mlm", "mlm_emd", "rtd", "sequence", "token", "qa" */
 DEBERTA_API const char *deberta_task_name(deberta_task task);
-/* Returns the columns of its logits; 0 if the checkpoint does not have it. */
+/* Returns the number of columns of the head's logits; 0 if the checkpoint does not have the head. */
 DEBERTA_API size_t deberta_task_width(const deberta_model *model, deberta_task task);
 /* Computes logits of the last encoded batch at `positions` [count] (indices into the batch's tokens, or sequence
  * numbers for DEBERTA_TASK_SEQUENCE). logits: [count][stride], the caller's memory; the first deberta_task_width of
@@ -558,7 +562,7 @@ DEBERTA_API int32_t deberta_tokenizer_special_id(const deberta_tokenizer *tokeni
 /* Returns the token in the vocabulary's spelling ("\u2581the", "\u0120the"), terminated; NULL where no token has the
  * id. bytes may be NULL. It belongs to the tokenizer. */
 DEBERTA_API const char *deberta_tokenizer_token(const deberta_tokenizer *tokenizer, int32_t id, size_t *bytes);
-/* Returns 1 for the five, and for other special tokens that the folder's files add. */
+/* Returns 1 for the five special tokens and for others that the folder's files add, else 0. */
 DEBERTA_API int deberta_tokenizer_is_special(const deberta_tokenizer *tokenizer, int32_t id);
 
 typedef struct deberta_text {

@@ -33,7 +33,7 @@ typedef enum deberta_training_task {
 } deberta_training_task;
 
 typedef enum deberta_training_head {
-    DEBERTA_TRAIN_HEAD_AUTO = 0, /* mlm_emd where the model has it */
+    DEBERTA_TRAIN_HEAD_AUTO = 0, /* the model's own masked-language head: mlm_emd where it has one */
     DEBERTA_TRAIN_HEAD_MLM,
     DEBERTA_TRAIN_HEAD_MLM_EMD
 } deberta_training_head;
@@ -52,21 +52,21 @@ typedef enum deberta_sharing {
 } deberta_sharing;
 typedef enum deberta_masking { DEBERTA_MASKING_NGRAM = 0, DEBERTA_MASKING_UNIFORM } deberta_masking;
 
-/* One labelled text as ids, for a task with classes or answers. Members that a task does not use are not read. */
+/* One labelled text as ids, for a task with classes or answers. A task reads only the members that it uses. */
 typedef struct deberta_example {
     size_t tokens;
     const int32_t *ids, *token_types; /* [tokens]; token_types: NULL for zeros */
     const int32_t *token_labels;      /* [tokens]: labels of a token task; -100: none */
-    int32_t label;                    /* a class; for a choice the right one's number, read from its first text */
-    float target;                     /* the value, for a head with one output */
+    int32_t label;                    /* a class; for a choice, the number of the right one, read from its first text */
+    float target;                     /* target value, for a head with one output */
     int32_t start, end;               /* first and last token of the answer; -100: not in this text */
 } deberta_example;
 
 /* Measures of a task on held-out examples, besides the loss. Rows come in any order between begin and end. */
 enum { DEBERTA_MEASURES = 4 };
 typedef struct deberta_scorer {
-    const char *names[DEBERTA_MEASURES]; /* names of the measures, NULL after the last; the first decides which model is
-                                          * best */
+    const char *names[DEBERTA_MEASURES]; /* names of the measures, NULL after the last; by the first one the best model
+                                            is chosen */
     void *context;
     void (*begin)(void *context);
     /* Receives logits [width] of a row that the head reads, with its example and token. */
@@ -94,12 +94,12 @@ typedef struct deberta_ranks {
 typedef struct deberta_trainer_options {
     size_t struct_size;
     deberta_training_task task;
-    const char *model;     /* a folder; for a pair the discriminator's */
-    const char *generator; /* a folder; NULL: one model is trained */
+    const char *model;     /* folder of the model; for a pair, of the discriminator */
+    const char *generator; /* folder of the generator; NULL: one model is trained */
 
     /* Training data: one of the four. */
     const char *batch;   /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
-    const char *batches; /* the same with a leading axis of steps, used cyclically */
+    const char *batches; /* safetensors: the same with a leading axis of steps, used cyclically */
     /* [text_count]: files, one text a line, documents between empty lines; or one object a line, whose "text" is taken
      */
     const char *const *texts;
@@ -110,25 +110,25 @@ typedef struct deberta_trainer_options {
     const deberta_example *examples, *held_out_examples; /* copied while opening */
     size_t example_count, held_out_example_count;
     size_t choices;               /* examples of a question, one after the other; 1: none */
-    const deberta_scorer *scorer; /* scores held-out examples; must stay; NULL: their loss alone */
+    const deberta_scorer *scorer; /* measures of held-out examples, which must stay; NULL: their loss alone */
 
     /* Models and heads without weights yet. */
-    int begin;                 /* 1: trains from scratch; the folder has a configuration and a tokenizer, no weights */
-    size_t new_labels;         /* outputs of a new head that replaces the model's own; 0: its own. 1 for a masked
-                                * language model, whose outputs are the vocabulary, and for replaced tokens */
-    const char *const *labels; /* [new_labels]: their names, NULL: none */
+    int begin;         /* 1: trains from scratch; the folder has a configuration and a tokenizer, no weights */
+    size_t new_labels; /* outputs of a new head that replaces the model's own; 0: keep its own. Use 1 for a masked
+                          language model, whose outputs are the vocabulary, and for replaced tokens */
+    const char *const *labels; /* [new_labels]: names of the new labels; NULL: none */
 
     /* Sampling of texts. */
     size_t sequence_tokens;               /* limit for texts; 0: 512, or the model's number of places */
     int by_line;                          /* 1: a line is a sequence, cut at sequence_tokens; 0: documents are cut up */
     size_t batch_sequences, batch_tokens; /* limits of a step; both 0: 16 sequences, or questions */
     deberta_masking masking;
-    double mask_probability; /* above 0, below 1: share of the tokens that are to be guessed */
+    double mask_probability; /* share of the tokens that are to be guessed; above 0, below 1 */
     size_t max_ngram;
 
     /* Parameters of a step. */
     size_t seed;    /* seed of all draws: order, masks, dropout; below 2^32 */
-    double dropout; /* below 1, at all places; -1: the values in the model's config.json */
+    double dropout; /* dropout probability at all places, below 1; -1: the values in the model's config.json */
     deberta_training_head head;
     deberta_reference reference;
     double rtd_weight, sift_weight;
@@ -142,7 +142,7 @@ typedef struct deberta_trainer_options {
     deberta_optimizer optimizer;
     deberta_schedule schedule;
     double learning_rate, weight_decay, beta1, beta2, epsilon, layer_decay;
-    double clip; /* largest norm; 0: any */
+    double clip; /* largest norm of the gradients; 0: any */
     size_t steps, warmup;
     /* [freeze_count]: names of tensors, with wildcards * and ?, that stay unchanged, in both models of a pair */
     const char *const *freeze;
@@ -151,16 +151,17 @@ typedef struct deberta_trainer_options {
     /* A run in a folder. */
     const char *folder;
     int resume; /* 1: resumes from its latest checkpoint, or, if killed before the first one, from the beginning */
-    size_t checkpoint_every, keep, stop_at, eval_every; /* steps, 0: never; keep: checkpoints */
-    size_t skip_bad;          /* the most steps that may be skipped for a loss or gradient that is not finite */
+    /* steps between checkpoints, 0: never; keep: number of checkpoints that stay */
+    size_t checkpoint_every, keep, stop_at, eval_every;
+    size_t skip_bad;          /* limit of steps that are skipped because a loss or gradient is not finite */
     deberta_dtype save_dtype; /* dtype of the trained model, not of checkpoints: DEBERTA_FLOAT32 or DEBERTA_FLOAT16 */
-    size_t patience;          /* evaluations without improvement before the run ends; 0: no limit */
+    size_t patience;          /* number of evaluations without improvement after which the run ends; 0: no limit */
 
     /* The following options affect no bit. */
     deberta_isa isa;
     size_t threads;
-    size_t memory_limit_bytes; /* opening refuses larger needs; so does a step where more than a quarter of the tokens
-                                * have labels and EMD's rows would exceed it; 0: no limit */
+    size_t memory_limit_bytes; /* limit of memory; 0: none. Opening refuses a run that needs more; so does a step where
+                                  more than a quarter of the tokens have labels and EMD's rows would exceed it */
     size_t micro_tokens; /* tokens whose activations are in memory at once: as many neighbouring shards, 1, 2, 4 ..., as
                           * have no more, and one at least; with sift_weight moved copies count. 0: whole steps.
                           * Gradients of parts wait for others: up to log2(shards) times the weights */
@@ -169,7 +170,7 @@ typedef struct deberta_trainer_options {
     /* A checkpoint is also written after this many minutes since the last; 0: steps alone decide. No bit depends on
      * it. */
     double checkpoint_minutes;
-    const deberta_ranks *ranks; /* must stay; NULL: this process alone */
+    const deberta_ranks *ranks; /* processes that compute the run together, which must stay; NULL: this process alone */
     /* [drop_count]: names of tensors, with wildcards * and ?, that the trained model does not have; for a pair the
      * discriminator */
     const char *const *drop;
@@ -177,15 +178,15 @@ typedef struct deberta_trainer_options {
     /* With sift_weight: the ascent begins at N(0, sift_start^2), cut at twice that, and goes sift_step in the largest
      * component of a token. */
     double sift_step, sift_start;
-    /* NULL, or called while opening with one sentence at a time: about unused content of text files, and about padding
-     * before a sequence of a prepared batch, which is cut. */
+    /* NULL, or a callback that receives notes while opening, one sentence at a time: about unused content of text
+     * files, and about padding before a sequence of a prepared batch, which is cut. */
     void (*note)(void *context, const char *sentence);
     void *note_context;
     size_t chain_every; /* steps between records of chain.jsonl; 0: no chain, unless the resumed run has one */
-    size_t keep_every;  /* checkpoints of multiples of this step are written and stay; 0: none */
+    size_t keep_every;  /* checkpoints at multiples of this number of steps are written and stay; 0: none */
     /* 1: for deberta_trainer_audit. The folder is that of a run with a chain; nothing is written in it. */
     int audit;
-    size_t audit_from; /* the step of the checkpoint that the audit starts from; 0: the beginning of the run */
+    size_t audit_from; /* step of the checkpoint from which the audit starts; 0: the beginning of the run */
 } deberta_trainer_options;
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \
@@ -201,8 +202,8 @@ DEBERTA_STATIC_API void deberta_trainer_set_defaults(deberta_trainer_options *op
 
 /* The result of a step. */
 typedef struct deberta_training_step {
-    size_t step;       /* counted from 1 */
-    size_t steps;      /* steps of the whole run */
+    size_t step;       /* number of the step, from 1 */
+    size_t steps;      /* number of steps of the whole run */
     double loss;       /* the loss whose gradients were computed; a pair's is the generator's + weight times the
                         * discriminator's */
     double loss_clean; /* with sift_weight: without the moved input */
@@ -253,8 +254,8 @@ typedef struct deberta_chain deberta_chain;
 
 typedef struct deberta_chain_record {
     size_t step;
-    const char *of; /* NULL: `digest` is of the whole state; else of the weights in this folder of the run: "" is its
-                     * own, "best", "generator", ... */
+    const char *of;     /* folder of the run whose weights `digest` identifies: "" is its own, "best", "generator", ...
+                           NULL: it identifies the whole state */
     const char *digest; /* 64 hex digits */
     const char *link;   /* 64 hex digits: SHA-256 of the previous link and of this record */
     int follows;        /* whether the link is right */
@@ -293,14 +294,15 @@ typedef struct deberta_tokenizer_training {
     const char *const *texts; /* [text_count]: files */
     size_t text_count;
     size_t pieces;      /* size of the vocabulary, with [PAD], [CLS], [SEP] and [UNK]; [MASK] comes on top */
-    const char *folder; /* an existing folder */
-    /* NULL, or called with one sentence at a time about unused content of the files. */
+    const char *folder; /* existing folder for the tokenizer */
+    /* NULL, or a callback that receives one sentence at a time about unused content of the files. */
     void (*note)(void *context, const char *sentence);
     void *note_context;
 } deberta_tokenizer_training;
 
 /* Trains a unigram tokenizer from texts: spm.model, tokenizer_config.json and added_tokens.json. *bits_per_character:
- * the mean cost of a character of the texts; may be NULL. DEBERTA_E_ARGUMENT: the texts do not have so many pieces. */
+ * the mean cost of a character of the texts; may be NULL. DEBERTA_E_ARGUMENT: the texts do not have enough different
+ * pieces. */
 DEBERTA_STATIC_API deberta_status deberta_tokenizer_train(const deberta_tokenizer_training *training,
                                                           double *bits_per_character, deberta_error *err);
 
@@ -309,10 +311,10 @@ DEBERTA_STATIC_API deberta_status deberta_tokenizer_train(const deberta_tokenize
 
 typedef enum deberta_attribution_method {
     DEBERTA_INTEGRATED_GRADIENTS = 0, /* along the straight line from the baseline to the text */
-    DEBERTA_GRADIENT_INPUT            /* gradient at the text times the way from the baseline: no sum is promised */
+    DEBERTA_GRADIENT_INPUT /* gradient at the text times the difference to the baseline; the sum is not exact */
 } deberta_attribution_method;
 
-/* What the way from the baseline to the text changes; what it leaves out stays as in the text. */
+/* Inputs that the path from the baseline to the text changes; all others stay as in the text. */
 enum {
     DEBERTA_ATTRIBUTE_WORDS = 1,     /* rows of the word table */
     DEBERTA_ATTRIBUTE_DISTANCES = 2, /* the relative table, after its norm: from the mean of the rows that the text
@@ -326,22 +328,24 @@ enum {
 
 typedef struct deberta_attribution_options {
     size_t struct_size;
-    size_t tokens;                             /* n */
+    size_t tokens;                             /* number of tokens n */
     const int32_t *ids;                        /* [n] */
     const int32_t *token_types, *position_ids; /* [n] or NULL, as in a deberta_batch */
     const uint8_t *mask;                       /* [n] or NULL */
-    const int32_t *baseline_ids; /* [n]: the word that takes a token's place; its own: it stays; -1: zeros */
-    deberta_task task;           /* the head: all but DEBERTA_TASK_QA */
-    size_t token;                /* whose row of logits has the answer; not read of DEBERTA_TASK_SEQUENCE */
-    size_t answer;               /* the logit */
-    size_t contrast;             /* is subtracted from it; DEBERTA_NO_CONTRAST: none */
-    int log_probability; /* of the answer instead, by softmax, or by sigmoid where outputs stand by themselves. Without
-                          * contrast */
+    const int32_t *baseline_ids; /* [n]: id of the word that replaces each token in the baseline; the token's own id: no
+                                    change; -1: zeros */
+    deberta_task task;           /* head of the answer: all but DEBERTA_TASK_QA */
+    size_t token;                /* token whose row of logits has the answer; not read for DEBERTA_TASK_SEQUENCE */
+    size_t answer;               /* column of the logit */
+    size_t contrast;             /* column of a logit that is subtracted; DEBERTA_NO_CONTRAST: none */
+    int log_probability; /* whether to attribute the log-probability instead, by softmax, or by sigmoid where outputs
+                            are independent; not with a contrast */
     deberta_attribution_method method;
     unsigned parts; /* DEBERTA_ATTRIBUTE_WORDS ...; 0: all */
-    size_t steps;   /* points of the way, by Gauss and Legendre; 0: doubled from 32 on until the gap is small enough */
-    double tolerance;  /* of the gap, for steps 0 */
-    size_t most_steps; /* for steps 0 */
+    size_t steps;   /* number of points of the path, by Gauss and Legendre; 0: doubled from 32 on until the gap is small
+                       enough */
+    double tolerance;  /* largest gap, for steps 0 */
+    size_t most_steps; /* largest number of points, for steps 0 */
     deberta_isa isa;
     size_t threads; /* 0: all */
 } deberta_attribution_options;
@@ -364,15 +368,15 @@ typedef struct deberta_attribution {
     const double *words, *positions, *token_types; /* [tokens] */
     const deberta_attribution_distance *distances; /* [distance_count], by row */
     size_t distance_count;
-    double value, baseline_value; /* the answer of the text, and of the baseline */
-    double sum;                   /* of all attributions */
+    double value, baseline_value; /* answer of the text, and of the baseline */
+    double sum;                   /* sum of all attributions */
     double gap;                   /* |sum - (value - baseline_value)| / |value - baseline_value|; 0 where both are 0 */
-    size_t steps;                 /* points of the way in the end */
+    size_t steps;                 /* final number of points of the path */
 } deberta_attribution;
 
 /* Computes the attributions of one text; free them with deberta_attribution_free. The model stays as it is.
  * DEBERTA_E_UNSUPPORTED: a model in low precision or with talking heads, or without the head. DEBERTA_E_ARGUMENT: a
- * token, logit or baseline that does not exist. DEBERTA_E_NOT_FINITE: an answer that is no number. */
+ * token, logit or baseline that does not exist. DEBERTA_E_NOT_FINITE: the answer is not a number. */
 DEBERTA_STATIC_API deberta_status deberta_attribute(deberta_attribution **attribution, const deberta_model *model,
                                                     const deberta_attribution_options *options, deberta_error *err);
 DEBERTA_STATIC_API void deberta_attribution_free(deberta_attribution **attribution);

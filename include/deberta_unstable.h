@@ -13,19 +13,19 @@
 extern "C" {
 #endif
 
-/* The way in which a folder of sentence-transformers makes one vector of a text (modules.json and the files beside
- * it). */
+/* How a folder of sentence-transformers makes one vector of a text, as modules.json and the files beside it state. */
 typedef struct deberta_vector_recipe {
-    int given;           /* 0: the folder does not state it */
-    int cls, normalized; /* the row of [CLS], else the mean over all tokens; then divided by its length */
-    size_t max_tokens;   /* texts are cut to so many; 0: no limit */
+    int given;           /* whether the folder states it */
+    int cls, normalized; /* whether the vector is the row of [CLS], else the mean over all tokens; whether it is then
+                            divided by its length */
+    size_t max_tokens;   /* largest number of tokens of a text; 0: no limit */
     char obstacle[160];  /* the first requirement that this library does not support; empty: none */
 } deberta_vector_recipe;
 DEBERTA_API deberta_status deberta_vector_recipe_read(deberta_vector_recipe *recipe, const char *folder,
                                                       deberta_error *err);
 
 /* Checks a limit: memory_limit_bytes of the options then bounds the model, the session, and kept_bytes of results that
- * the caller will keep, together, as a program's user expects. DEBERTA_E_MEMORY with all parts where it is too low. */
+ * the caller will keep, together. DEBERTA_E_MEMORY, with all parts, if it is too low. */
 DEBERTA_STATIC_API deberta_status deberta_session_check_within(const deberta_model *model,
                                                                const deberta_session_options *options,
                                                                size_t kept_bytes, deberta_error *err);
@@ -48,17 +48,17 @@ typedef struct deberta_hidden_edit {
 /* Activation patching: a place of one sequence takes what another sequence of the same batch has there, so that a clean
  * text, a corrupted one and all their mixtures are one batch. */
 typedef enum deberta_patch_place {
-    DEBERTA_PATCH_STATE = 0, /* the row of a token in H[layer] */
-    DEBERTA_PATCH_HEAD,      /* the output of a head, P V, for all tokens */
+    DEBERTA_PATCH_STATE = 0, /* row of a token in H[layer] */
+    DEBERTA_PATCH_HEAD,      /* output of a head, P V, for all tokens */
     DEBERTA_PATCH_TERM,      /* one term of a head's logits, for all queries and keys */
 } deberta_patch_place;
 
 typedef struct deberta_patch {
     deberta_patch_place place;
-    deberta_component term; /* of DEBERTA_PATCH_TERM: DEBERTA_C2C, DEBERTA_C2P or DEBERTA_P2C */
+    deberta_component term; /* term for DEBERTA_PATCH_TERM: DEBERTA_C2C, DEBERTA_C2P or DEBERTA_P2C */
     size_t layer;           /* STATE: H[0] ... H[L]; else the layer, 0 ... L - 1. DEBERTA_EVERY: all */
     size_t index;           /* STATE: a token of the sequence; else a head. DEBERTA_EVERY: all */
-    size_t sequence, from;  /* of the batch, equally long. What `from` gives must not be patched itself */
+    size_t sequence, from;  /* sequences of the batch, equally long; `from` must not be patched itself */
 } deberta_patch;
 
 /* A feature of sessions in which terms are patched: it takes memory for a sequence's keys in every thread. */
@@ -67,10 +67,10 @@ enum { DEBERTA_PATCH_TERMS = 1u << 16 };
 /* Changes inside an encode, for studies of a model's behaviour. All zeros: none. */
 typedef struct deberta_interventions {
     void *context;
-    /* NULL, or called with H[0] ... H[L] in turn, once each, by the thread that encodes. All later steps read its
-     * result: the next layer, with H[0] the convolution as well, on_hidden, with H[L-1] the Enhanced Mask Decoder, with
-     * H[L] deberta_outputs and the heads. The decoder's own passes are not shown. A result other than DEBERTA_OK stops
-     * the encode, as an observer does. */
+    /* NULL, or a callback that the encoding thread calls with H[0] ... H[L] in turn, once each. All later steps read
+     * its result: the next layer, with H[0] the convolution as well, on_hidden, with H[L-1] the Enhanced Mask Decoder,
+     * with H[L] deberta_outputs and the heads. The decoder's own passes are not shown. A result other than DEBERTA_OK
+     * stops the encode, as an observer does. */
     deberta_status (*edit_hidden)(void *context, const deberta_hidden_edit *edit);
     /* NULL, or [L][A][2K], added to c2p by row of the relative table (deberta_position_row), on the scale of the
      * logits: an additional function of the distance. It is read while encoding, and by the Enhanced Mask Decoder, so
@@ -91,13 +91,12 @@ typedef struct deberta_interventions {
 /* Applies changes from the next encode on; NULL: none. The struct is copied. The changes do not depend on threads,
  * tiers or precision. DEBERTA_E_UNSUPPORTED: a row_bias for a model without c2p; a patched term in int8, whose
  * attention multiplies integers. DEBERTA_E_ARGUMENT: a call of the session is running; a patch names what the model
- * lacks, or a term in a session without DEBERTA_PATCH_TERMS. Whether the batch has the sequences is seen by
- * deberta_encode. */
+ * lacks, or a term in a session without DEBERTA_PATCH_TERMS. deberta_encode checks that the batch has the sequences. */
 DEBERTA_API deberta_status deberta_session_intervene(deberta_session *session,
                                                      const deberta_interventions *interventions, deberta_error *err);
-/* Reads the relative table as a layer's heads use it: keys (c2p) and queries (p2c), [A][2K][d] each; NULL: not wanted.
- * Queries are divided by the common scale. DEBERTA_E_UNSUPPORTED: the model lacks the term, or keeps integers
- * (int8). */
+/* Reads the relative table as a layer's heads use it: keys (c2p) and queries (p2c), [A][2K][d] each; NULL: not needed.
+ * Queries are divided by the common scale. DEBERTA_E_UNSUPPORTED: the model lacks the term, or keeps integers (int8).
+ */
 DEBERTA_API deberta_status deberta_model_read_positions(const deberta_model *model, size_t layer, float *keys,
                                                         float *queries, deberta_error *err);
 /* Parses the syntax of the program's --ablate, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and
@@ -116,15 +115,15 @@ DEBERTA_API size_t deberta_rank(size_t *ranked, size_t top, const double *values
 typedef struct deberta_place {
     deberta_span bytes, characters;
 } deberta_place;
-/* Returns the place of a token in its segment, without the space that belongs to it. */
+/* Returns the place of a token in its segment, without its leading space. */
 DEBERTA_API deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text);
 
 typedef struct deberta_entity {
     deberta_place place;
-    const char *type;   /* the label without its prefix ("PER" of "B-PER"), the model's; NULL: the label has no name */
-    size_t label;       /* label of its first unit */
-    size_t units;       /* words or tokens */
-    double probability; /* mean over its units */
+    const char *type; /* label without its prefix ("PER" of "B-PER"), owned by the model; NULL: the label has no name */
+    size_t label;     /* number of the label of its first unit */
+    size_t units;     /* number of words or tokens */
+    double probability; /* mean probability over its units */
 } deberta_entity;
 
 typedef enum deberta_entity_units { DEBERTA_ENTITIES_BY_WORD = 0, DEBERTA_ENTITIES_BY_TOKEN } deberta_entity_units;
@@ -141,7 +140,7 @@ typedef struct deberta_answer {
     double probability;  /* probability of begin times that of end */
 } deberta_answer;
 
-/* Counts the tokens of the second segment: without any, it contains no answer. */
+/* Counts the tokens of the second segment; an empty one contains no answer. */
 DEBERTA_API size_t deberta_context_tokens(const deberta_tokens *tokens);
 /* Finds the *count most probable spans of at most `longest` tokens, best first: answers has room for *count, which
  * becomes their number. *no_answer: the probability that there is none. context: the text of the second segment. Begin

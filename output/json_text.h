@@ -1,15 +1,13 @@
-/* Puts JSON together: texts from any source become strings, which are UTF-8 or nothing.
- *
- * SPDX-License-Identifier: MIT */
+/* Builds JSON: texts from any source become strings in valid UTF-8. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <jansson.h>
 
-/* The text with U+FFFD in place of every broken unit. */
+/* Returns a text as a string, with U+FFFD in place of every broken unit. */
 json_t *json_clean_string(const char *text, size_t bytes);
-/* A text up to its NUL. */
+/* Does the same with a text up to its NUL. */
 json_t *json_clean_text(const char *text);
 
-/* Members and elements, which they take over; without memory the program ends (output/scope.h). */
+/* Add members and elements, and take them over; if memory runs out, the program ends (output/scope.h). */
 void json_put(json_t *object, const char *name, json_t *value);
 void json_add(json_t *array, json_t *value);

@@ -1,4 +1,4 @@
-/* Sets text for LaTeX, a word at a time. SPDX-License-Identifier: MIT */
+/* Sets text for LaTeX word by word. SPDX-License-Identifier: MIT */
 #include "output/latex_text.h"
 
 #include <stdint.h>
@@ -16,7 +16,7 @@ typedef struct symbol {
     const char *math;
 } symbol;
 
-/* Symbols that figures of this program have in their sentences. */
+/* Symbols that occur in this program's sentences. */
 static const symbol symbols[] = {
     {0x3B1, ON_LINE, "\\alpha "},
     {0x3B4, ON_LINE, "\\delta "},
@@ -55,7 +55,8 @@ static const symbol symbols[] = {
 
 static bool is_greek(uint32_t c) { return (c >= 0x370 && c < 0x400) || (c >= 0x1F00 && c < 0x2000); }
 
-/* The symbol that a character is; NULL for none, as for a letter of a Greek word. before, after: its neighbours. */
+/* Returns the symbol for a character; NULL for none, as for a letter of a Greek word. before, after: its
+ * neighbours. */
 static const symbol *symbol_of(uint32_t before, uint32_t character, uint32_t after)
 {
     if (is_greek(character) && (is_greek(before) || is_greek(after))) return NULL;
@@ -77,7 +78,7 @@ static uint32_t character_at(const char *at, const char *end, size_t *bytes)
 {
     uint32_t character = 0;
     *bytes = at < end ? utf8_decode(at, (size_t)(end - at), &character) : 0;
-    if (at < end && *bytes == 0) { /* no UTF-8: the byte, as the reader's editor will show it */
+    if (at < end && *bytes == 0) { /* not UTF-8: a byte is copied as it is */
         *bytes = 1;
         character = (unsigned char)*at;
     }
@@ -101,7 +102,7 @@ static const symbol *word_symbol(const word_cursor *c)
 static bool is_letter(uint32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 static bool is_digit(uint32_t c) { return c >= '0' && c <= '9'; }
 
-/* A formula has a symbol, no word of three letters, and nothing that is neither ASCII nor a symbol. */
+/* Returns true for a formula: it has a symbol, no word of three letters, and otherwise only ASCII. */
 static bool is_formula(const char *from, const char *to)
 {
     word_cursor c = {.at = from, .end = to};
@@ -127,7 +128,8 @@ static void put_plain(char c, FILE *out)
     }
 }
 
-/* What stands under a root whose sign is before `from`: in parentheses, which are left out, or letters and digits. */
+/* Returns the end of a radicand whose root sign is before `from`: an expression in parentheses, which are left out,
+ * or letters and digits. */
 static const char *root_end(const char *from, const char *to)
 {
     const char *end = from;
@@ -148,7 +150,7 @@ static void put_root(word_cursor *c, FILE *out)
     c->character = ')';
 }
 
-/* Symbols of one place that follow each other share their braces: _{ij}. */
+/* Writes a formula; neighbouring symbols of one position share their braces: _{ij}. */
 static void put_math(const char *from, const char *to, FILE *out)
 {
     word_cursor c = {.at = from, .end = to};
@@ -168,7 +170,7 @@ static void put_math(const char *from, const char *to, FILE *out)
     if (place != ON_LINE) fputc('}', out);
 }
 
-/* Text as it is, with each run of symbols in math. */
+/* Writes text as it is, with each run of symbols in math. */
 static void put_mixed(const char *from, const char *to, FILE *out)
 {
     word_cursor c = {.at = from, .end = to};
@@ -197,7 +199,8 @@ static bool closes_more(const char *from, const char *to)
     return depth < 0;
 }
 
-/* Punctuation around a word is no part of its formula, nor is a parenthesis whose partner is in another word. */
+/* Writes a word. Punctuation around it is not part of its formula, nor is a parenthesis whose partner is in another
+ * word. */
 static void put_word(const char *from, const char *to, FILE *out)
 {
     const char *begin = from, *end = to;
@@ -230,10 +233,11 @@ void latex_text_print(const char *text, FILE *out)
 /* --------------------------------------------------------------------------------------------------------- scripts */
 
 typedef struct character_range {
-    uint32_t from, to; /* inclusive */
+    uint32_t from, to; /* bounds, inclusive */
 } character_range;
 
-/* What pdflatex sets from UTF-8 in the class article with no further package: tried one by one with TeX Live 2022. */
+/* Characters that pdflatex sets from UTF-8 in the class article without further packages, as tried with TeX Live
+ * 2022. */
 static const character_range plain[] = {
     {0x20, 0x7E},     {0xA0, 0xAA},     {0xAC, 0xBA},     {0xBC, 0xCF},     {0xD1, 0xDD},     {0xDF, 0xEF},
     {0xF1, 0xFD},     {0xFF, 0x103},    {0x106, 0x10F},   {0x112, 0x117},   {0x11A, 0x125},   {0x128, 0x12D},

@@ -27,7 +27,7 @@ static json_t *json_of(const record_field *field, const void *member)
     return isfinite(value) && !(field->unknown_is_zero && value == 0) ? json_real(value) : json_null();
 }
 
-/* Nothing was measured: 0, or no text. */
+/* Returns true for 0 or an empty text: the value was not measured. */
 static bool is_absent(const record_field *field, const void *member)
 {
     if (!field->absent_is_zero) return false;
@@ -56,7 +56,7 @@ void record_read(void *record, const record_field *fields, const json_t *object)
         void *member = (char *)record + fields->at;
         const json_t *value = json_object_get(object, fields->name);
         const char *text = json_string_value(value);
-        const double number = json_number_value(value); /* 0 for what is no number */
+        const double number = json_number_value(value); /* 0 if it is no number */
         switch (fields->type) {
         case RECORD_IS_TEXT:
             if (text) utf8_copy(member, fields->bytes, text);

@@ -1,5 +1,5 @@
 /* Describes the members of a C struct once; the description gives its JSON, the reader of that JSON, and the cells of
- * CSV files and of tables for people.
+ * CSV files and of text tables.
  *
  *     static const record_field fields[] = {
  *         {"threads", "threads", RECORD_SIZE(bench_result, threads)},
@@ -15,25 +15,25 @@
 #include <stddef.h>
 
 typedef enum record_type {
-    RECORD_IS_TEXT,   /* char [bytes] */
-    RECORD_IS_SIZE,   /* size_t */
-    RECORD_IS_NUMBER, /* double; JSON null where it is not finite */
-    RECORD_IS_FLAG,   /* bool */
-    RECORD_IS_BITS    /* uint64_t: 16 hexadecimal digits in a text */
+    RECORD_IS_TEXT,   /* a char [bytes] */
+    RECORD_IS_SIZE,   /* a size_t */
+    RECORD_IS_NUMBER, /* a double; JSON null if it is not finite */
+    RECORD_IS_FLAG,   /* a bool */
+    RECORD_IS_BITS    /* a uint64_t: 16 hexadecimal digits in a text */
 } record_type;
 
 typedef struct record_field {
-    const char *name;  /* in JSON and CSV; NULL ends a list */
-    const char *title; /* of the column for people; NULL: not shown to them */
+    const char *name;  /* name in JSON and CSV; NULL ends a list */
+    const char *title; /* column title in text tables; NULL: no column */
     record_type type;
     size_t at, bytes;         /* offset and size of the member */
-    double scale;             /* for people: times this; 0: as it is */
-    int digits;               /* for people: after the point; RECORD_DIGITS_OF_ROW: as the caller says */
-    bool identifies;          /* what it is of, not what was found */
-    bool unknown_is_zero;     /* 0: an empty cell; of a RECORD_IS_NUMBER, JSON null too */
-    bool absent_is_zero;      /* 0 or an empty text: an empty cell, and not in the JSON at all */
-    bool fallback;            /* of a flag that is absent from the JSON */
-    const char *const *words; /* of a flag, for people: of false, of true; NULL: off, on */
+    double scale;             /* factor in text tables; 0: none */
+    int digits;               /* digits after the point in text tables; RECORD_DIGITS_OF_ROW: chosen by the caller */
+    bool identifies;          /* true: a setting, not a result */
+    bool unknown_is_zero;     /* true: 0 gives an empty cell, and for a RECORD_IS_NUMBER JSON null too */
+    bool absent_is_zero;      /* true: 0 or an empty text gives an empty cell, and no member in JSON */
+    bool fallback;            /* value of a flag that is absent from the JSON */
+    const char *const *words; /* words of a flag in text tables: for false, for true; NULL: off, on */
 } record_field;
 
 enum { RECORD_DIGITS_OF_ROW = -1, RECORD_CELL_BYTES = 256 };
@@ -48,7 +48,7 @@ enum { RECORD_DIGITS_OF_ROW = -1, RECORD_CELL_BYTES = 256 };
 
 /* Adds all fields as members. */
 void record_write(json_t *object, const record_field *fields, const void *record);
-/* Members that are absent, or of another type, are 0, empty or the fallback. */
+/* Reads all fields. A member that is absent, or of another type, becomes 0, empty or the fallback. */
 void record_read(void *record, const record_field *fields, const json_t *object);
-/* Writes one cell, for people or for CSV; empty if the value is unknown. digits: of RECORD_DIGITS_OF_ROW. */
+/* Writes one cell, for text tables or for CSV; empty if the value is unknown. digits: for RECORD_DIGITS_OF_ROW. */
 void record_cell(char cell[RECORD_CELL_BYTES], const record_field *field, const void *record, bool people, int digits);

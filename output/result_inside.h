@@ -6,7 +6,7 @@
 
 typedef struct result_cell {
     bool known;
-    char *text; /* NULL: a number */
+    char *text; /* NULL: the cell is a number */
     int64_t integer;
     double real;
 } result_cell;
@@ -16,22 +16,22 @@ struct result_table {
     const char *name, *title;
     const result_column *columns; /* [column_count] */
     size_t column_count;
-    result_column *own_columns; /* NULL: columns are the caller's */
+    result_column *own_columns; /* columns made by result_add_column; NULL: the caller's */
     size_t column_capacity;
-    unsigned not_in; /* NOT_IN_* */
+    unsigned not_in; /* set of NOT_IN_ bits */
     result_cell *cells;
     size_t cell_count, cell_capacity;
 };
 
 typedef struct result_part {
-    char *line; /* NULL: a table */
+    char *line; /* line of text; NULL: the part is a table */
     result_table *table;
 } result_part;
 
 struct result {
-    scope memory; /* of all parts */
+    scope memory; /* owner of all parts */
     json_t *json;
-    unsigned indent; /* of JSON */
+    unsigned indent; /* blanks of the JSON's indentation */
     result_part *parts;
     size_t part_count, part_capacity;
     result_table *data;

@@ -11,7 +11,7 @@
 
 static void add_cell(text_table *to, const result_column *column, const result_cell *cell)
 {
-/* a column's format is of its own table, not of a user */
+/* formats come from the tables of this program, not from users */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     if (!cell->known)
@@ -97,7 +97,7 @@ static json_t *json_of_table(const result_table *table)
     return rows;
 }
 
-/* "per_token.positions": the member "positions" of the member "per_token". */
+/* Sets the member of a table; "per_token.positions" is the member "positions" of the member "per_token". */
 static int set_table(json_t *whole, const result_table *table)
 {
     const char *point = strchr(table->name, '.');
@@ -121,7 +121,7 @@ static void print_json(const result *r, FILE *out)
     fputc('\n', out);
 }
 
-/* The table that was chosen, or the first. */
+/* Returns the table of result_set_data, or the first. */
 static const result_table *data_of(const result *r)
 {
     if (r->data) return r->data;

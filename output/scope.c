@@ -1,4 +1,4 @@
-/* Allocates memory that belongs to scopes; the one place where the program's rooms end it for want of memory.
+/* Allocates memory that belongs to scopes, and ends the program when memory runs out.
  *
  * SPDX-License-Identifier: MIT */
 #include "output/scope.h"
@@ -10,7 +10,7 @@
 
 #include "core/base/memory.h"
 
-/* The memory follows; newest first. */
+/* Header of an allocation, which its memory follows; the list has the newest first. */
 struct scope_piece {
     struct scope_piece *next;
     max_align_t bytes[];
@@ -18,7 +18,7 @@ struct scope_piece {
 
 enum { EXIT_SHORT = 4 };
 
-/* A program has one hook; the library has no such variable. */
+/* The hook for memory shortage, one for the program; the library has no such variable. */
 static void (*on_shortage)(void);
 
 void memory_on_shortage(void (*end)(void)) { on_shortage = end; }

@@ -34,7 +34,7 @@ static bool is_right_aligned(const text_table *table, size_t column)
     return row_count(table) < 2 || looks_like_number(cell_at(table, 1, column));
 }
 
-/* Characters, not bytes: continuation bytes of UTF-8 take no place. */
+/* Counts characters, not bytes: continuation bytes of UTF-8 have no width. */
 static size_t text_table_width_of(const char *text)
 {
     size_t width = 0;

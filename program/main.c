@@ -43,7 +43,7 @@ static const command *const commands[] = {
 static void print_overview(FILE *out)
 {
     help_lines lines = help_lines_to(out);
-    if (!lines.folds) lines.width = SIZE_MAX; /* each command on a line */
+    if (!lines.folds) lines.width = SIZE_MAX; /* puts each command on a line of its own */
     char title[128];
     snprintf(title, sizeof title, "deberta %s: DeBERTa encoders on the CPU, and what happens inside them",
              deberta_version());
@@ -69,7 +69,7 @@ static bool is_one_of(const char *text, const char *a, const char *b, const char
     return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
 }
 
-/* The command that the words name, and how many of them do. */
+/* Finds the command that the first words name, and counts these words in `used`. */
 static const command *find_command(int count, char **words, int *used)
 {
     *used = 1;
@@ -113,7 +113,7 @@ static void complain_of_command(const char *name)
 }
 
 typedef struct ranks_end {
-    end_hook hook; /* first */
+    end_hook hook; /* called before memory is released */
     cluster *ranks;
 } ranks_end;
 
@@ -136,7 +136,6 @@ static _Noreturn void run_command(const command *command, int argc, char **argv,
     note_threads(options);
     if (shard_ranks_wanted(options)) stop_request_watch();
     cluster_open(&end->ranks, options);
-    check_text_out(options);
     const int status = shard_ranks_wanted(options) ? shard_ranks_run(options) : command->run(options);
     options_free(&options);
     end_program(status);
@@ -147,7 +146,8 @@ int main(int argc, char **argv)
     ranks_end end = {.hook.call = end_ranks};
     unfinished_install_handlers();
     end_hook_add(&end.hook);
-    deberta_guard_files(NULL); /* without it a file that shrinks ends the program by a signal: no reason not to begin */
+    /* if it fails, a file that shrinks ends the program by a signal; that is no reason not to begin */
+    deberta_guard_files(NULL);
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;

@@ -74,7 +74,7 @@
 #define EXP_LN2_HIGH 0.693359375f
 #define EXP_LN2_LOW  2.12194440e-4f
 #define EXP_T_LIMIT  12583039.0f /* ROUND_MAGIC + 127 */
-#define EXP_LOWEST   -87.33654f  /* ln of the smallest normal number: no subnormal results */
+#define EXP_LOWEST   -87.33654f  /* ln of the smallest normal number, so that no result is subnormal */
 #define EXP_HIGHEST  88.72283f   /* the last float whose exponential is finite */
 #define EXP_P0       1.9875691500e-4f
 #define EXP_P1       1.3981999507e-3f

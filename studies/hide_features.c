@@ -1,6 +1,5 @@
-/* Answers for the processor, with features taken out, in place of the cpuid instructions that hide_features.py replaced
- * by ud2 in a copy of a library. Preloaded: CPUID_HIDE=vnni is AVX-512 without VNNI, avx512 is AVX2 alone, avx is SSE
- * alone.
+/* Emulates the cpuid instructions that hide_features.py has replaced by ud2 in a copy of a library, and hides
+ * features. It is preloaded: CPUID_HIDE=vnni leaves AVX-512 without VNNI, avx512 leaves AVX2, avx leaves SSE.
  *
  * SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
@@ -24,8 +23,8 @@ static unsigned bits(const int *places, int count)
 
 #define BITS(...) bits((const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)))
 
-/* What leaf 1 and both subleaves of leaf 7 say, in the manuals' numbers of bits. VNNI goes with AMX, AVX-512 with
- * bfloat16, AVX with FMA and F16C. */
+/* Clears bits of leaf 1 and both subleaves of leaf 7, numbered as in the manuals. AMX goes with VNNI, bfloat16 with
+ * AVX-512, FMA and F16C with AVX. */
 static void take_out(unsigned leaf, unsigned subleaf, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
 {
     if (leaf == 1 && hidden >= HIDE_AVX) *c &= ~BITS(12, 28, 29);

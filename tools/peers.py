@@ -10,7 +10,7 @@ import argparse
 import importlib
 import sys
 
-# A module of rivals/ each, whose text is its help.
+# Modules of rivals/ by job; each docstring is the job's help.
 JOBS = {
     "encode": "encode",
     "requests": "requests",
@@ -27,7 +27,7 @@ JOBS = {
     "layers": "layers",
     "growth": "growth",
 }
-INSIDE = {"worker": "worker"}  # what a job starts
+INSIDE = {"worker": "worker"}  # jobs that other jobs start
 
 
 def main():

@@ -31,10 +31,10 @@ sys.path.insert(0, str(ROOT / "tools" / "gates"))
 import guard  # noqa: E402
 
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(ROOT / "build" / "deberta")
-FIGURE_TOLERANCE = 0.02  # share of bytes of the decoded image: fonts differ in their hinting
+FIGURE_TOLERANCE = 0.02  # fraction of the decoded image's bytes that may differ, since fonts differ in their hinting
 TIME_TOLERANCE = 0.25
 EMERALD_RAPIDS = ("GenuineIntel", "6", "207")
-OTHER = None  # neither ok nor not: a row that is not judged
+OTHER = None  # a row that is not judged
 NOT_RUN = "not run"
 LACKS = 4  # exit status where this machine lacks what the rows need
 
@@ -50,7 +50,7 @@ def text_of(path):
 
 
 def run(command, out, name):
-    """Standard output of a command as the pages write it; kept in out/name.txt."""
+    """Returns standard output of a command as the pages write it; it is kept in out/name.txt."""
     own = {"deberta": PROGRAM, "build/deberta": PROGRAM, "python3": sys.executable}
     words = [own.get(word, word) for word in shlex.split(command)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
@@ -61,7 +61,7 @@ def run(command, out, name):
 
 
 def pixels(path):
-    """Size and decoded rows of a PNG."""
+    """Returns size and decoded rows of a PNG."""
     data, at, body = Path(path).read_bytes(), 8, b""
     size = struct.unpack(">II", data[16:24])
     while at < len(data):
@@ -83,7 +83,7 @@ def same_figure(claim, command, made, stated):
 
 
 def output(name, kind, command, out):
-    """What a command prints is what docs/studies/data/outputs says that it printed; its figure, if it has one, is the page's."""
+    """Checks that a command prints its output in docs/studies/data/outputs, and draws the page's figure if it has one."""
     stated = text_of(f"{guard.OUTPUTS}/{name}.txt")
     figure = next((path for path in (f"docs/images/study-{name}.png", f"docs/studies/{name}.png") if (ROOT / path).exists()), None)
     made = out / f"{name}.png"
@@ -100,7 +100,7 @@ def lines_of(text):
 
 
 def numbers_of(page):
-    """Every number of a page is what its source says (tools/gates/guard.py)."""
+    """Checks that every number of a page is that of its source (tools/gates/guard.py)."""
     sources, tied, count = guard.Sources(ROOT), 0, 0
     for found, known, wrong in guard.check_page(text_of(page), sources, page):
         count, tied = count + found, tied + known
@@ -110,7 +110,7 @@ def numbers_of(page):
 
 
 def tutorial(out):
-    """Each block of output behind a block of commands."""
+    """Checks each block of output after a block of commands."""
     blocks = re.findall(r"```sh\n(.*?)```\n\n```\n(.*?)```", text_of("docs/tutorial.md"), re.S)
     for k, (commands, stated) in enumerate(blocks):
         lines = commands.replace("\\\n", " ").strip().splitlines()
@@ -121,7 +121,7 @@ def tutorial(out):
 
 
 def receptive_field(out):
-    """Composed displacements over twelve layers."""
+    """Checks composed displacements over twelve layers."""
     text, command = text_of("docs/receptive-field.md"), "deberta receptive-field synthetic:{}-base --json"
     table = text.split("## Several layers")[1]
     found = {}
@@ -164,14 +164,14 @@ def same_bits(out):
 
 
 def is_processor_of_readme(text):
-    """Virtual machines do not say the model's name, only its number."""
+    """Compares processors; virtual machines report the model's number instead of its name."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0].splitlines()
     fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     return "Emerald Rapids" in text and (fields.get("vendor_id"), fields.get("cpu family"), fields.get("model")) == EMERALD_RAPIDS
 
 
 def times(out):
-    """The program's own times of the table in README."""
+    """Checks the program's own times in README's table."""
     text = text_of("README.md")
     stated = [float(n.replace(",", "")) for n in re.findall(r"\*\*([\d,]+) ms\*\*", text)]
     command = "build/deberta bench synthetic:v3-base -n 40,512 --threads 2 --no-peak --json"
@@ -186,7 +186,7 @@ def times(out):
 
 
 def long_text(out):
-    """README.md: memory of 65,536 tokens"""
+    """Checks the memory of 65,536 tokens in README.md."""
     stated = float(re.search(r"65,536 tokens of v3-base take ([\d.]+) GB", text_of("README.md")).group(1))
     command = "build/deberta bench synthetic:v3-base -n 65536 --reps 1 --no-peak --json"
     here = json.loads(run(command, out, "bench-long"))["results"][0]["peak_rss_bytes"] / 1e9
@@ -194,7 +194,7 @@ def long_text(out):
 
 
 def other_engines(out):
-    """README.md: the table of engines"""
+    """Checks the table of engines in README.md."""
     command = f"{sys.executable} tools/peers.py --rounds 1 --models v3-base -n 40,512 --threads 2 --engines deberta,torch,onnxruntime,openvino --accept-disturbed --work {out}/peers --out {out}/peers-results"
     run(command, out, "peers")
     table = run(f"{sys.executable} tools/peers.py --out {out}/peers-results --table", out, "peers-table")
@@ -239,7 +239,7 @@ def processor_seconds():
 
 
 def attempt(name, function, arguments):
-    """Rows of one group, each with the seconds that it took; what fails is a row as well, and the last one."""
+    """Returns the rows of one group with their seconds; a failure is the last row."""
     rows, made = [], None
     while True:
         begin, used = time.monotonic(), processor_seconds()

@@ -1,4 +1,5 @@
-/* Draws axes at the left of the panels of an attention figure and under them: tokens or positions, and their names.
+/* Draws the axes at the left of the panels of an attention figure and below them: tokens or positions, and their
+ * names.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -8,7 +9,7 @@
 
 static const draw_colour special_grey = {145, 145, 145, 255};
 
-/* Right-aligned against the panel. (x, y): upper left corner of the panel, here and below. */
+/* Draws tokens right-aligned against the panel. (x, y): upper left corner of the panel, here and below. */
 static void draw_row_tokens(draw_list *list, const attention_plan *p, double x, double y)
 {
     for (size_t i = 0; i < p->spec->queries; i++) {
@@ -19,7 +20,7 @@ static void draw_row_tokens(draw_list *list, const attention_plan *p, double x, 
     }
 }
 
-/* Turned to read upwards with their ends at the panel, or level where they fit over their cells. */
+/* Draws tokens turned to read upwards with their ends at the panel, or level where they fit over their cells. */
 static void draw_column_tokens(draw_list *list, const attention_plan *p, double x, double y)
 {
     for (size_t j = 0; j < p->spec->keys; j++) {
@@ -31,8 +32,8 @@ static void draw_column_tokens(draw_list *list, const attention_plan *p, double 
     }
 }
 
-/* Numbers at round steps, with small strokes, down the left side or along the lower one: of what is counted one by one
- * round numbers, else (words, something left out) the numbers of every so many cells. */
+/* Draws numbers at round steps, with small strokes, down the left side or along the lower one. Items counted one by
+ * one get round numbers, others (words, or with some left out) the numbers of cells at regular steps. */
 static void draw_positions(draw_list *list, const attention_plan *p, double x, double y, bool down)
 {
     const draw_pen pen = {attention_ink, 0.4, DRAW_SOLID};
@@ -50,7 +51,7 @@ static void draw_positions(draw_list *list, const attention_plan *p, double x, d
         char text[TICK_TEXT_BYTES];
         const size_t place = (size_t)round(ticks.at[i] - begin);
         double at = ((double)place + 0.5) * cell;
-        if (at - before < (down ? 1.1 * size : size + 0.4)) continue; /* two in a narrow place */
+        if (at - before < (down ? 1.1 * size : size + 0.4)) continue; /* the last two would be too close */
         before = at;
         tick_text((double)(numbers ? numbers[place] : place), 1, text);
         if (down) {
@@ -71,7 +72,7 @@ static void draw_axis_name(draw_list *list, const attention_plan *p, const char 
     draw_text(list, given ? given : positions ? of_positions : of_tokens, place, &p->font);
 }
 
-/* The panels of a line have the same queries. */
+/* Draws the axis of a line of panels, which have the same queries. */
 void attention_draw_left_axis(draw_list *list, const attention_plan *p, double y)
 {
     double middle = y + p->panel_height / 2, labels_left;

@@ -1,6 +1,4 @@
-/* Draws colour bars and notes under or beside the panels of an attention figure.
- *
- * SPDX-License-Identifier: MIT */
+/* Draws colour bars and notes below or beside the panels of an attention figure. SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "viz/attention_plan.h"
@@ -28,7 +26,7 @@ static double range_width(const attention_plan *p, column_range range)
     return attention_plan_x(p, range.last) + p->panel_width - attention_plan_x(p, range.first);
 }
 
-/* The kinds that have a bar, from left to right. Returns how many. */
+/* Lists the kinds that have a bar, from left to right; returns how many. */
 static size_t kinds_in_order(const attention_plan *p, heatmap_kind kinds[HEATMAP_KINDS])
 {
     size_t count = 0;
@@ -44,7 +42,7 @@ static size_t kinds_in_order(const attention_plan *p, heatmap_kind kinds[HEATMAP
 
 static const double narrowest_bar = 22, widest_bar = 80; /* mm */
 
-/* Whether every bar has its own columns above it, wide enough for it: its title is broken into lines. */
+/* Returns true if every bar has its own columns above it, wide enough for it; its title is broken into lines. */
 static bool bars_have_columns(const attention_plan *p, const heatmap_kind *kinds, size_t bars)
 {
     bool fits = p->lines_per_row == 1 && bars > 1;
@@ -55,8 +53,8 @@ static bool bars_have_columns(const attention_plan *p, const heatmap_kind *kinds
     return fits;
 }
 
-/* Places each bar under its panels if every kind has separate columns; else side by side, or one above the other in a
- * narrow space. Returns the y beneath; draws only if draw is set. */
+/* Places each bar below its panels if every kind has separate columns; otherwise side by side, or one above the other
+ * in a narrow space. Returns the y below; draws only if draw is set. */
 static double place_bars(draw_list *list, const attention_plan *p, double x, double y, double width, bool draw)
 {
     heatmap_kind kinds[HEATMAP_KINDS];
@@ -88,7 +86,7 @@ static double place_bars(draw_list *list, const attention_plan *p, double x, dou
     return y + tallest;
 }
 
-/* Draws one sentence for each fact that the eye would not see. */
+/* Draws one sentence for each fact that the picture does not show. */
 static double draw_notes(draw_list *list, const attention_plan *p, const figure_notes *notes, double y)
 {
     byte_buffer text = {0};
@@ -107,7 +105,7 @@ static double draw_notes(draw_list *list, const attention_plan *p, const figure_
     return figure_write_notes(list, &p->style, y, &text);
 }
 
-/* Places bars into the empty places that the lines of a row of panels leave, beneath the axis of the panel above
+/* Places bars into the empty places that the lines of a row of panels leave, below the axis of the panel above
  * them. */
 static bool place_bars_among_panels(draw_list *list, const attention_plan *p, double top, size_t row, double bottom)
 {
@@ -121,8 +119,8 @@ static bool place_bars_among_panels(draw_list *list, const attention_plan *p, do
     return true;
 }
 
-/* Among the panels of the last row, or of the first one, else under everything, no wider than the panels unless these
- * are narrow. */
+/* Draws bars among the panels of the last row, or of the first one, else below everything, no wider than the panels
+ * unless these are narrow. */
 static double draw_bars_below(draw_list *list, const attention_plan *p, double top, double bottom)
 {
     if (place_bars_among_panels(list, p, top, p->spec->grid_rows - 1, bottom)) return bottom;

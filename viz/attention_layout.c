@@ -46,7 +46,7 @@ static deberta_status check_spec(const attention_figure *spec, deberta_error *er
 
 /* ------------------------------------------------------------------------------------------------- cells and scales */
 
-/* Before scales, because a scale is chosen from what is drawn: centred and pooled values. */
+/* Prepares the cells before scales are chosen, because a scale depends on the drawn values, centred and pooled. */
 static void prepare_cells(attention_plan *p, figure_notes *notes)
 {
     const attention_figure *spec = p->spec;
@@ -63,8 +63,8 @@ static void prepare_cells(attention_plan *p, figure_notes *notes)
     notes->pooled_rows = p->row_pool;
 }
 
-/* The scale that the panels of a kind among `count` from `first` on share, as *scale and each one's; unchanged where
- * there is none. together: room for as many. */
+/* Chooses the scale that the panels of a kind share, among `count` panels from `first` on, and stores it in *scale
+ * and for each panel; without such panels nothing changes. together: room for as many panels. */
 static void choose_scale(attention_plan *p, heatmap_kind kind, size_t first, size_t count,
                          const heatmap_cells **together, heatmap_scale *scale)
 {
@@ -98,7 +98,7 @@ static void free_cells(attention_plan *p)
     for (size_t i = 0; p->cells && i < attention_panel_count(p->spec); i++) heatmap_cells_free(&p->cells[i]);
 }
 
-/* Measures the numbers of bars at the right of panels: the arrangement depends on their width, and they depend on cells
+/* Measures the numbers of bars at the right of panels: the layout depends on their width, and they depend on cells
  * that are not pooled yet. */
 static void measure_bar_numbers(const draw_list *list, attention_plan *p)
 {
@@ -117,10 +117,11 @@ static void measure_bar_numbers(const draw_list *list, attention_plan *p)
 
 /* ------------------------------------------------------------------------------------------------------- drawing */
 
-/* Draws a rule at the begin of the second text of a pair. The rule reaches a little into the labels. */
+/* Draws a rule at the beginning of the second text of a pair, which extends a little into the labels. */
 static void draw_boundaries(draw_list *list, const attention_plan *p, double x, double y)
 {
-    const draw_pen pens[] = {{white, 1.4, DRAW_SOLID}, {black, 0.6, DRAW_SOLID}}; /* seen on dark and on light cells */
+    /* visible on dark and on light cells */
+    const draw_pen pens[] = {{white, 1.4, DRAW_SOLID}, {black, 0.6, DRAW_SOLID}};
     for (size_t k = 0; k < 2 * p->spec->boundary_count; k++) {
         const draw_pen *pen = &pens[k / p->spec->boundary_count];
         size_t token = p->spec->boundaries[k % p->spec->boundary_count];
@@ -130,12 +131,12 @@ static void draw_boundaries(draw_list *list, const attention_plan *p, double x, 
     }
 }
 
-/* White under black, as with the rules: one of them is seen on any cell. */
+/* Draws marks in white under black, as for the rules, so that one of them is visible on any cell. */
 static void draw_marks(draw_list *list, const attention_plan *p, double x, double y)
 {
     const draw_pen under = {white, 1.8, DRAW_SOLID}, over = {black, 0.8, DRAW_SOLID};
     for (size_t i = 0; i < p->spec->mark_count; i++) {
-        double width = fmax(p->cell, 0.8), height = fmax(p->cell_height, 0.8); /* a mark on a tiny cell stays visible */
+        double width = fmax(p->cell, 0.8), height = fmax(p->cell_height, 0.8); /* keeps tiny marks visible */
         draw_rect box = {x + ((double)p->spec->marks[i].key + 0.5) * p->cell - width / 2,
                          y + ((double)p->spec->marks[i].query + 0.5) * p->cell_height - height / 2, width, height};
         draw_box(list, box, nothing, &under);
@@ -143,8 +144,8 @@ static void draw_marks(draw_list *list, const attention_plan *p, double x, doubl
     }
 }
 
-/* Short: three digits at most, and no zero before the point where values are small. What is too small for these digits
- * is 0, and not a power of ten among them. */
+/* Writes a short number: three digits at most, and no zero before the point where values are small. A value too small
+ * for these digits becomes 0, not a power of ten. */
 static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole, double value,
                       char text[TICK_TEXT_BYTES])
 {
@@ -158,10 +159,11 @@ static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole,
     if (digits[0] == '0' && digits[1] == '.') memmove(digits, digits + 1, strlen(digits));
 }
 
-static const double numbers_gap = 0.35; /* mm between the numbers of neighbouring cells, which would read as one */
+/* least distance in mm between the numbers of neighbouring cells, which would otherwise read as one */
+static const double numbers_gap = 0.35;
 
-/* A number that sticks out of its cell, or type below 6 pt, would not be readable. The first such number of a panel;
- * false: there is none. */
+/* Finds the first number of a panel that exceeds its cell, or would need type below 6 pt; returns false if there is
+ * none. */
 static bool find_crowded(const draw_list *list, const attention_plan *p, size_t index, char text[TICK_TEXT_BYTES])
 {
     const heatmap_cells *cells = &p->cells[index];
@@ -175,8 +177,7 @@ static bool find_crowded(const draw_list *list, const attention_plan *p, size_t 
     return false;
 }
 
-/* Decides whether cells show numbers; if the caller asked for them without condition, an error says what is too
- * small. */
+/* Decides whether cells show numbers; if the caller requires them, an error says what is too small. */
 static deberta_status plan_cell_numbers(const draw_list *list, attention_plan *p, deberta_error *err)
 {
     char text[TICK_TEXT_BYTES];
@@ -211,7 +212,7 @@ static void draw_cell_numbers(draw_list *list, const attention_plan *p, size_t i
     }
 }
 
-/* Crops the page to the drawing, which may be narrower: cells do not grow without end. */
+/* Crops the page to the drawing, which may be narrower, since cells have a largest size. */
 static void crop_page(const draw_list *list, attention_plan *p)
 {
     const double last = attention_plan_x(p, p->across - 1);
@@ -223,7 +224,8 @@ static void crop_page(const draw_list *list, attention_plan *p)
     p->style.width_mm = figure_page_width(&p->style, right);
 }
 
-/* A title may run on over the gap to the next panel, or to the edge of the page. x: where it begins. */
+/* Returns the room for a title, which may extend over the gap to the next panel, or to the edge of the page. x: where
+ * it begins. */
 static double title_room(const attention_plan *p, size_t column, double x)
 {
     const double to_edge = p->style.width_mm - attention_margin - x;
@@ -255,7 +257,7 @@ static void draw_panel_title(draw_list *list, const attention_plan *p, size_t in
                        title_room(p, column, x));
 }
 
-/* A pale frame, so that the place is not taken for a matrix without colour. */
+/* Draws a word in a pale frame, so that the place is not taken for a matrix without colour. */
 static void draw_word(draw_list *list, const attention_plan *p, draw_rect rect, const char *word)
 {
     const draw_pen frame = {{190, 190, 190, 255}, 0.4, DRAW_DASHED};
@@ -267,7 +269,7 @@ static void draw_word(draw_list *list, const attention_plan *p, draw_rect rect, 
     draw_text_within(list, word, middle, &font, rect.width - 1);
 }
 
-/* Beneath the line of the titles, with its highest number and the point of a clipped end. */
+/* Draws a panel's own bar below the line of the titles, with its highest number and the point of a clipped end. */
 static void draw_own_bar(draw_list *list, const attention_plan *p, size_t index, double x, double y)
 {
     const heatmap_scale *scale = &p->scales[index];
@@ -300,7 +302,7 @@ static void draw_panel(draw_list *list, const attention_plan *p, size_t index, d
     draw_ungroup(list);
 }
 
-/* Whether the same column holds a panel in a later line: the lowest one has the tokens. */
+/* Returns true if the same column holds a panel in a later line, as the lowest panel has the tokens. */
 static bool has_panel_below(const attention_plan *p, size_t row, size_t line, size_t column)
 {
     const size_t lines = p->spec->grid_rows * p->lines_per_row;
@@ -319,12 +321,12 @@ static void place_row_bars(draw_list *list, const attention_plan *p, size_t row,
     if (!attention_has_row_bars(p->spec)) return;
     const attention_row_bars bars = attention_plan_row_bars(p);
     const double panels = attention_plan_y(p, top, row, 0) - p->title_height, line = attention_row_bars_height(&bars);
-    const double under = panels - ((double)p->bar_lines - 0.5) * line, /* the middle of the first line */
+    const double under = panels - ((double)p->bar_lines - 0.5) * line, /* middle of the first line */
         beside = panels - p->header + 0.6 * draw_type_height(&p->bold);
     attention_row_bars_draw(list, &bars, row, p->bar_lines ? under : beside);
 }
 
-/* Along the whole height of the lines that the row takes, or above them and a rule. */
+/* Draws the row title along the whole height of its lines, or above them with a rule. */
 static void draw_row_title(draw_list *list, const attention_plan *p, size_t row, double top)
 {
     place_row_bars(list, p, row, top);

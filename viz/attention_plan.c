@@ -1,5 +1,5 @@
-/* Arranges a line of panels from left to right: row title (rotated), "query" (rotated), token labels, panels. Only the
- * leftmost panel, and the lowest one of each column, have tokens: panels share their axes. The title stands above a
+/* Arranges a line of panels from left to right: row title (rotated), "query" (rotated), token labels, panels. Panels
+ * share their axes, so only the leftmost panel, and the lowest one of each column, have tokens. The title is above a
  * grid row that takes several lines, or if the width is scarce.
  *
  * SPDX-License-Identifier: MIT */
@@ -10,15 +10,16 @@
 
 #include "viz/ticks.h"
 
-/* Lengths in mm. */
+/* Lengths in mm */
 static const double widest_cell = 10, widest_annotated_cell = 15, smallest_panel = 10, pleasant_panel = 24,
                     tallest_page = 2000;
-static const double tallest_panels = 209, tallest_without_bars = 218; /* bars and notes need some of a page's 240 */
+static const double tallest_panels = 209, tallest_without_bars = 218; /* bars and notes take the rest */
 static const double pleasant_panels = 150;
-static const double roomy_cell = 1.9;        /* labels of small type are read well there */
-static const double tallest_beside_bar = 45; /* of the panels that have a colour bar beside them */
+static const double roomy_cell = 1.9;        /* labels of small type are readable in such a cell */
+static const double tallest_beside_bar = 45; /* height of panels that have a colour bar beside them */
 
-/* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
+/* Stops at the greatest length that is shown, since measuring thousands of tokens would cost more than the
+ * drawing. */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)
 {
     double widest = 0;
@@ -34,7 +35,8 @@ double attention_number_width(const draw_list *list, const size_t *numbers, size
     return draw_measure(list, text, font);
 }
 
-/* Neighbouring labels this far apart may touch where one has a p beside the other's l; in parts of the type size. */
+/* Least distance of neighbouring labels, as a fraction of the type size; they may touch where one has a p beside the
+ * other's l. */
 static const double tight_letters = 0.92;
 
 static bool tokens_fit(const attention_plan *p, double cell)
@@ -42,7 +44,8 @@ static bool tokens_fit(const attention_plan *p, double cell)
     return cell >= p->letters * p->label.size * DRAW_MM_PER_PT;
 }
 
-/* Whole pixels per cell where that costs less than 15 % of the width: even cells, no interference pattern in a PNG. */
+/* Returns whole pixels per cell where that costs less than 15 % of the width: even cells give no interference pattern
+ * in a PNG. */
 static double even_cell(double room, size_t count, double pixel)
 {
     double pixels = floor(room / pixel / (double)count);
@@ -85,7 +88,7 @@ double attention_plan_x(const attention_plan *p, size_t column)
     return p->left + (double)column * (p->panel_width + p->gap_across) + (double)p->bars_before[column] * p->right_bar;
 }
 
-/* Distance from one line of a grid row to the next, and the rest of a grid row besides its lines. */
+/* Return the distance from one line of a grid row to the next, and the height of a grid row without its lines. */
 static double line_step(const attention_plan *p) { return p->title_height + p->panel_height + p->gap_down; }
 static double row_extra(const attention_plan *p) { return p->header + p->row_gap; }
 
@@ -117,14 +120,14 @@ static bool has_titles(const attention_figure *spec)
 
 bool attention_plan_shows_tokens(const attention_plan *p) { return p->tokens || p->key_tokens; }
 
-/* Tokens need room beside rows and, unless they fit level, beside each other under columns. */
+/* Returns true if tokens have room beside rows and, unless they are level, beside each other below columns. */
 static bool labels_fit(const attention_plan *p)
 {
     return (!p->tokens || tokens_fit(p, p->cell_height)) && (!p->key_tokens || p->level || tokens_fit(p, p->cell));
 }
 
-/* Widths, from the left attention_margin to the right one, for `across` panels side by side with the labels that
- * p->tokens, p->key_tokens and p->label ask for. */
+/* Computes widths, from the left attention_margin to the right one, for `across` panels side by side with the labels
+ * that p->tokens, p->key_tokens and p->label ask for. */
 static void measure_width(const draw_list *list, attention_plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
@@ -132,22 +135,22 @@ static void measure_width(const draw_list *list, attention_plan *p, size_t acros
            axis = draw_type_height(&p->font) + attention_plan_name_gap(p);
     double labels = p->tokens ? attention_label_width(list, spec->query_labels, spec->queries, &p->label)
                               : attention_number_width(list, spec->query_numbers, spec->queries, &p->label) + 1;
-    /* The last number under a panel reaches beyond it, towards its neighbour or the edge of the page. */
+    /* The last number below a panel extends beyond it, towards its neighbour or the edge of the page. */
     double overhang = p->key_tokens ? 0 : attention_number_width(list, spec->key_numbers, spec->keys, &p->label) / 2;
     p->left = attention_plan_snap(p, attention_margin + titles + axis + labels + 1);
     const double bars = (double)p->bars_before[across] * p->right_bar;
     p->right = attention_margin + (attention_bar_room(p, across - 1) > 0 ? 0 : overhang) + p->side_bar;
-    /* The first number reaches out too, unless it is a single 0. */
+    /* The first number extends too, unless it is a single 0. */
     p->gap_across = 2.5 + (spec->key_numbers ? 2 : 1) * overhang;
     double gaps = (double)(across - 1) * p->gap_across;
     p->room = (p->style.width_mm - p->right - p->left - gaps - bars) / (double)across;
-    /* One or two tokens get larger cells: a panel is not smaller than its titles where there is room. */
+    /* One or two tokens get larger cells, so that a panel is not smaller than its titles where there is room. */
     double widest = fmax(spec->annotate ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
     p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), fmin(widest, p->largest_cell));
     p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
     p->level = p->key_tokens && attention_label_width(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
     p->panel_width = p->cell * (double)spec->keys;
-    if (across > 1) { /* what even cells left over widens the gaps */
+    if (across > 1) { /* the remainder of whole-pixel cells widens the gaps */
         double spare = p->style.width_mm - p->right - p->left - bars - (double)across * p->panel_width;
         p->gap_across = fmin(spare / (double)(across - 1), 8);
     }
@@ -163,22 +166,23 @@ static void measure_height(const draw_list *list, attention_plan *p)
     p->title_height = has_titles(spec) ? draw_type_height(&p->bold) + 1.3 : 1;
     p->gap_down = 2.2;
     const bool headed = (spec->row_titles && p->titles_above) || attention_has_row_bars(spec);
-    p->header = headed ? draw_type_height(&p->bold) + (spec->grid_rows > 1 ? 2.2 : 1) : 0; /* a rule parts several */
+    /* a rule separates several */
+    p->header = headed ? draw_type_height(&p->bold) + (spec->grid_rows > 1 ? 2.2 : 1) : 0;
     p->row_gap = headed ? 2 : 0;
     const attention_row_bars bars = attention_plan_row_bars(p);
     p->bar_lines = attention_row_bars_lines(list, &bars);
     p->header += (double)p->bar_lines * attention_row_bars_height(&bars);
 }
 
-/* Number of tokens in a cell. If labels leave no room for cells, all become one, and the check of the plan reports
- * it. */
+/* Returns the number of tokens in a cell. If labels leave no room for cells, all tokens share one, and the check of
+ * the plan reports it. */
 static size_t pool_of(const attention_plan *p, double cell)
 {
     double pooled = cell > 0 ? ceil(p->pixel / cell - 1e-9) : INFINITY;
     return cell >= p->pixel ? 1 : pooled < 1e9 ? (size_t)pooled : (size_t)1000000000;
 }
 
-/* A title that is longer than its row is high has its place above. */
+/* Returns true if a row title is longer than its row is high, and has to be above it. */
 static bool titles_need_width(const draw_list *list, const attention_plan *p)
 {
     bool longer = false;
@@ -188,8 +192,8 @@ static bool titles_need_width(const draw_list *list, const attention_plan *p)
     return longer;
 }
 
-/* The geometry for `across` panels side by side: tokens in full type if they fit, in small type, in the smallest one
- * where labels may shrink, in this beneath the titles of the rows, or positions. */
+/* Computes the geometry for `across` panels side by side: tokens in full type if they fit, else in small type, in the
+ * smallest one if labels may shrink, in this below the titles of the rows, or positions. */
 static void attention_plan_measure(const draw_list *list, attention_plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
@@ -220,7 +224,7 @@ static void attention_plan_measure(const draw_list *list, attention_plan *p, siz
     p->row_pool = pool_of(p, p->cell_height);
 }
 
-/* Height from the first panel title to below the name of the key axis. */
+/* Returns the height from the first panel title to below the name of the key axis. */
 static double panels_height(const attention_plan *p)
 {
     return attention_plan_y(p, 0, p->spec->grid_rows - 1, p->lines_per_row - 1) + p->panel_height +
@@ -232,7 +236,7 @@ static double tallest(const attention_plan *p)
     return attention_has_row_bars(p->spec) && count_bars(p) == 0 ? tallest_without_bars : tallest_panels;
 }
 
-/* Five panels as 4 + 1 look worse than as 3 + 2. */
+/* Returns true if the last line has one panel only: five panels as 4 + 1 look worse than as 3 + 2. */
 static bool leaves_one_over(size_t panels, size_t across)
 {
     return across < panels && panels % across == 1 && across > 2;
@@ -244,7 +248,7 @@ static bool pleasant(const attention_plan *p)
            panels_height(p) < tallest(p);
 }
 
-/* The narrowest cell in which labels of this size (pt) and numbers have their place. */
+/* Returns the narrowest cell in which labels of this size (pt) and numbers fit. */
 static double least_cell(const draw_list *list, const attention_plan *p, double size)
 {
     const attention_figure *spec = p->spec;
@@ -256,7 +260,7 @@ static double least_cell(const draw_list *list, const attention_plan *p, double 
     return ceil(least / p->pixel) * p->pixel;
 }
 
-/* Smaller cells where the panels would be higher than this, as far as labels of this size allow. */
+/* Shrinks cells if the panels would be higher than this, as far as labels of this size allow. */
 static void limit_height(const draw_list *list, attention_plan *p, double highest, double size)
 {
     const double height = panels_height(p), lines = (double)(p->spec->grid_rows * p->lines_per_row),
@@ -268,7 +272,7 @@ static void limit_height(const draw_list *list, attention_plan *p, double highes
     attention_plan_measure(list, p, p->across);
 }
 
-/* Whether the arrangement of so many panels side by side has a pleasant size and shows tokens. */
+/* Returns true if so many panels side by side have a pleasant size and show tokens. */
 static bool pleases_with_tokens(const draw_list *list, attention_plan *p, size_t across)
 {
     p->largest_cell = INFINITY;
@@ -277,7 +281,7 @@ static bool pleases_with_tokens(const draw_list *list, attention_plan *p, size_t
     return attention_plan_shows_tokens(p) && pleasant(p);
 }
 
-/* Fewer and fewer panels side by side, until the arrangement pleases. */
+/* Tries fewer and fewer panels side by side, until the arrangement is pleasant. */
 static bool arrange_with_tokens(const draw_list *list, attention_plan *p, size_t least)
 {
     for (size_t across = p->spec->grid_columns; across >= least; across--)
@@ -285,8 +289,8 @@ static bool arrange_with_tokens(const draw_list *list, attention_plan *p, size_t
     return false;
 }
 
-/* Positions, and at least a pixel a cell: as many panels side by side as leave each of them its pleasant width, or the
- * widest that fit on a page. */
+/* Arranges panels with positions, and at least a pixel for each cell: as many panels side by side as leave each of
+ * them its pleasant width, or the widest that fit on a page. */
 static bool arrange_with_positions(const draw_list *list, attention_plan *p)
 {
     double widest = 0;
@@ -307,8 +311,8 @@ static bool arrange_with_positions(const draw_list *list, attention_plan *p)
 }
 
 /* Arranges as many panels side by side as leave room for the tokens. Smaller type is used only if no arrangement fits
- * on a page without, or if it keeps the panels of each of several heads on one line, or all of them in roomy cells.
- * Positions come next; if even they are too much, the most compact arrangement. */
+ * on a page without it, or if it keeps the panels of each of several heads on one line, or all of them in roomy
+ * cells. Positions come next, and the most compact arrangement is the last resort. */
 static void arrange(const draw_list *list, attention_plan *p)
 {
     const size_t most = p->spec->grid_columns;
@@ -327,7 +331,7 @@ static void arrange(const draw_list *list, attention_plan *p)
     if (arrange_with_tokens(list, p, 1)) return;
     p->shrinks = true;
     if (arrange_with_tokens(list, p, 1)) return;
-    p->letters = tight_letters; /* labels that may touch say more than none */
+    p->letters = tight_letters; /* labels that may touch are better than none */
     if (arrange_with_tokens(list, p, 1) || arrange_with_positions(list, p)) return;
     p->largest_cell = INFINITY;
     for (size_t across = most; across > 0; across--) {
@@ -336,7 +340,7 @@ static void arrange(const draw_list *list, attention_plan *p)
     }
 }
 
-static const double side_numbers = 1.5; /* mm, between bar and numbers */
+static const double side_numbers = 1.5; /* distance in mm between bar and numbers */
 
 heatmap_kind attention_plan_only_kind(const attention_plan *p)
 {
@@ -345,7 +349,7 @@ heatmap_kind attention_plan_only_kind(const attention_plan *p)
     return kind;
 }
 
-/* The title of the bar in one line or two: "logit," and what was subtracted. */
+/* Writes the title of the bar in one line or two: "logit," and the part that was subtracted. */
 size_t attention_plan_side_title(const attention_plan *p, char lines[2][HEATMAP_UNIT_BYTES])
 {
     attention_unit(p->spec, attention_plan_only_kind(p), lines[0]);
@@ -358,7 +362,7 @@ size_t attention_plan_side_title(const attention_plan *p, char lines[2][HEATMAP_
 
 double attention_plan_leading(const attention_plan *p) { return 1.25 * draw_type_height(&p->font); }
 
-/* The width that the only colour bar takes beside the panels, and the height that it needs there. */
+/* Computes the width that the only colour bar takes beside the panels, and the height that it needs there. */
 static void side_bar_size(const draw_list *list, const attention_plan *p, double *width, double *height)
 {
     char lines[2][HEATMAP_UNIT_BYTES];
@@ -369,7 +373,7 @@ static void side_bar_size(const draw_list *list, const attention_plan *p, double
     for (size_t k = 0; k < count; k++) *height = fmax(*height, draw_measure(list, lines[k], &p->font));
 }
 
-/* Tries the only bar of a single low line of panels beside it, if tokens keep their type and its title has room. */
+/* Puts the only bar of a single low line of panels beside it, if tokens keep their type and its title has room. */
 static void try_side_bar(const draw_list *list, attention_plan *p)
 {
     const attention_plan below = *p;

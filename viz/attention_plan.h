@@ -1,19 +1,20 @@
 /* Arranges the parts of an attention figure: how many panels fit side by side, with tokens or positions as labels, in
- * cells of which size. attention_layout.c draws the panels by it, attention_axes.c and attention_bars.c draw the parts
- * around them.
+ * cells of which size. attention_layout.c draws the panels accordingly, attention_axes.c and attention_bars.c draw
+ * the parts around them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "viz/attention_kinds.h"
 
-/* In mm. */
+/* Lengths in mm */
 static const double attention_margin = 0.5, attention_longest_label = 20;
 
-/* Lengths of a bar that belongs to a panel: the gap before it, its width, its strokes with the gap before its numbers.
- */
+/* Lengths of a bar that belongs to a panel: the gap before it, its width, its strokes with the gap before its
+ * numbers. */
 static const double attention_own_gap = 1.2, attention_own_bar = 2, attention_own_stroke = 1.3;
-static const double attention_side_gap = 2, attention_side_bar = 2; /* of a bar at the side: before it, its width */
+/* the same for a bar at the side: the gap before it, its width */
+static const double attention_side_gap = 2, attention_side_bar = 2;
 
 static const draw_colour attention_ink = {40, 40, 40, 255};
 
@@ -21,30 +22,30 @@ typedef struct attention_plan {
     const attention_figure *spec;
     figure_style style;
     draw_font font, small, bold, label;
-    bool shrinks;   /* labels may be as small as FIGURE_SMALLEST_TYPE */
-    double letters; /* least distance of labels, in parts of their type size */
+    bool shrinks;   /* true: labels may be as small as FIGURE_SMALLEST_TYPE */
+    double letters; /* least distance of labels, as a fraction of their type size */
 
     size_t across, lines_per_row; /* panels side by side; lines that one grid row takes */
-    bool tokens, key_tokens;      /* rows, columns show tokens; else positions */
-    double pixel;                 /* figure_grid_mm: panels begin and end on whole ones */
-    double largest_cell;          /* the width that a cell may have, in mm */
-    size_t bar_lines;             /* of the header, for the bars of the row's scales; 0: they stand after its title */
-    double left, right;           /* before the first panel of a line and after the last */
-    double side_bar;              /* the part of `right` for the only colour bar; 0: bars stand under the panels */
-    double right_bar, room;       /* for a panel's own colour bar; for its cells */
-    double bar_numbers;           /* the widest number of such bars */
-    size_t *bars_before;          /* [grid_columns + 1]: of the columns before each, those with bars of their own */
-    double panel_width, panel_height, cell, cell_height; /* cell: its width */
-    bool level; /* key labels stand level, not turned, because they are no wider than a cell */
+    bool tokens, key_tokens;      /* true: rows, columns show tokens; false: positions */
+    double pixel;                 /* figure_grid_mm; panels begin and end on whole pixels */
+    double largest_cell;          /* largest width of a cell, in mm */
+    size_t bar_lines;             /* lines of the header for the bars of a row's scales; 0: they follow its title */
+    double left, right;           /* lengths before the first panel of a line and after the last */
+    double side_bar;              /* part of `right` for the only colour bar; 0: bars are below the panels */
+    double right_bar, room;       /* widths for a panel's own colour bar; for its cells */
+    double bar_numbers;           /* width of the widest number of such bars */
+    size_t *bars_before;          /* [grid_columns + 1] number of columns with their own bars before each column */
+    double panel_width, panel_height, cell, cell_height; /* cell: width of a cell */
+    bool level; /* true: key labels are level, not turned, because they are no wider than a cell */
     bool short_titles;
-    bool titles_above; /* each grid row has its title above it, else rotated at the left */
-    bool annotated;    /* numbers stand in the cells */
-    double gap_across, gap_down, row_gap, header, title_height; /* header: of a title above a grid row */
-    double label_height;                                        /* of the rotated tokens under a panel */
+    bool titles_above; /* true: each grid row has its title above it; false: rotated at the left */
+    bool annotated;    /* true: numbers in the cells */
+    double gap_across, gap_down, row_gap, header, title_height; /* header: height of a title above a grid row */
+    double label_height;                                        /* height of the rotated tokens below a panel */
     size_t pool, row_pool;                                      /* columns and rows that share a drawn cell */
 
     heatmap_cells *cells;  /* [grid_rows * grid_columns] */
-    heatmap_scale *scales; /* the same, each panel's */
+    heatmap_scale *scales; /* [grid_rows * grid_columns] scale of each panel */
     heatmap_scale shared[HEATMAP_KINDS];
     size_t panels_of[HEATMAP_KINDS];
 } attention_plan;
@@ -61,38 +62,39 @@ static inline size_t attention_panel_count(const attention_figure *spec)
     return spec->grid_rows * spec->grid_columns;
 }
 
-/* Fills in the lengths, from the specification, the style, the pixel and the fonts. DEBERTA_E_ARGUMENT where nothing
- * readable fits on a page. */
+/* Fills in the lengths, from the specification, the style, the pixel and the fonts. Fails with DEBERTA_E_ARGUMENT if
+ * nothing readable fits on a page. */
 deberta_status attention_plan_arrange(attention_plan *plan, const draw_list *list, deberta_error *err);
 
 bool attention_plan_shows_tokens(const attention_plan *plan);
-/* Upper left corner of a panel; top: of the first grid row. */
+/* Return the upper left corner of a panel; top: of the first grid row. */
 double attention_plan_x(const attention_plan *plan, size_t column);
 double attention_plan_y(const attention_plan *plan, double top, size_t row, size_t line);
-/* Width that a panel's own bar takes in this column: 0 if no panel has one. */
+/* Returns the width that a panel's own bar takes in this column: 0 if no panel has one. */
 double attention_bar_room(const attention_plan *plan, size_t column);
-/* Room for a title beside a row, along its panels. */
+/* Returns the room for a title beside a row, along its panels. */
 double attention_plan_row_room(const attention_plan *plan);
-/* Panels begin on whole pixels: nearest-neighbour cells would otherwise differ by one. */
+/* Rounds to whole pixels, on which panels begin; nearest-neighbour cells would otherwise differ by one. */
 double attention_plan_snap(const attention_plan *plan, double mm);
-/* Gap between "query" and the labels beside the rows. */
+/* Returns the gap between "query" and the labels beside the rows. */
 double attention_plan_name_gap(const attention_plan *plan);
-/* Height of tokens or numbers under a panel, and of the name of the axis. */
+/* Return the height of tokens or numbers below a panel, and of the name of the axis. */
 double attention_plan_axis_height(const attention_plan *plan);
-/* Whether the panels of this kind share a colour bar. */
+/* Returns true if the panels of this kind share a colour bar. */
 bool attention_plan_has_bar(const attention_plan *plan, heatmap_kind kind);
-/* The kind of the only bar, and its title for the side in one line or two: "logit," and what was subtracted. */
+/* Return the kind of the only bar, and its title at the side in one line or two: "logit," and the part that was
+ * subtracted. */
 heatmap_kind attention_plan_only_kind(const attention_plan *plan);
 size_t attention_plan_side_title(const attention_plan *plan, char lines[2][HEATMAP_UNIT_BYTES]);
-/* Distance from one of these lines to the next. */
+/* Returns the distance between these lines. */
 double attention_plan_leading(const attention_plan *plan);
-/* The width of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
+/* Return the width of the widest label as shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font);
 double attention_number_width(const draw_list *list, const size_t *numbers, size_t count, const draw_font *font);
 
-/* Draw the axis at the left of a line's first panel, and that under a column's lowest one; (x, y): the panel's upper
+/* Draw the axis at the left of a line's first panel, and that below a column's lowest one; (x, y): the panel's upper
  * left corner. */
 void attention_draw_left_axis(draw_list *list, const attention_plan *plan, double y);
 void attention_draw_lower_axis(draw_list *list, const attention_plan *plan, double x, double y);
-/* Colour bars and notes. Returns the y beneath. */
+/* Draws colour bars and notes. Returns the y below. */
 double attention_draw_bars(draw_list *list, const attention_plan *plan, const figure_notes *notes, double top);

@@ -1,5 +1,5 @@
 /* Draws colour bars of an attention figure whose rows have separate scales: the bars lie in the line of the row's
- * title, or under it, and take no width from the panels.
+ * title, or below it, and take no width from the panels.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/attention_kinds.h"
@@ -10,7 +10,7 @@
 
 #include "viz/colour_bar.h"
 
-static const double bars_apart = 4; /* mm */
+static const double bars_apart = 4; /* distance in mm */
 enum { NAME_BYTES = 64, RANGE_BYTES = 2 * NAME_BYTES + 4 };
 
 /* Copies a panel's name without a part in brackets, such as "(ablated)". */
@@ -22,7 +22,8 @@ static void panel_name(const attention_figure *spec, size_t index, char name[NAM
     snprintf(name, NAME_BYTES, "%.*s", bracket ? (int)(bracket - title) : NAME_BYTES - 1, title);
 }
 
-/* The panels of the row that the scale is of, by the first and the last: "c2c to logits". False: there is none. */
+/* Writes the panels of the row that share the scale, by the first and the last: "c2c to logits". Returns false if
+ * there are none. */
 static bool find_range(const attention_figure *spec, size_t row, heatmap_kind kind, size_t *first,
                        char name[RANGE_BYTES])
 {
@@ -48,7 +49,7 @@ static colour_legend bar_of(const attention_row_bars *p, heatmap_kind kind, size
                            .small = p->small};
 }
 
-/* Width of the bars of a row side by side, and their number. */
+/* Returns the width of the bars of a row side by side, and their number. */
 static double bars_width(const draw_list *list, const attention_row_bars *p, size_t row, size_t *count)
 {
     char name[RANGE_BYTES];

@@ -19,11 +19,11 @@ typedef enum chart_scale {
 } chart_scale;
 
 typedef struct chart_axis {
-    const char *label; /* with its unit: "latency (ms)" */
+    const char *label; /* label with its unit: "latency (ms)" */
     chart_scale scale;
-    double low, high; /* low < high: as given; else from the data */
-    bool from_zero;   /* a linear axis of its own choice includes 0 */
-    double linear_to; /* for CHART_SIGNED_LOG: where it turns logarithmic; 0 = 10 */
+    double low, high; /* low < high: fixed limits; else from the data */
+    bool from_zero;   /* true: a linear axis with automatic limits includes 0 */
+    double linear_to; /* CHART_SIGNED_LOG: end of the linear part; 0 = 10 */
     const figure_label *categories;
     size_t category_count;
 } chart_axis;
@@ -38,22 +38,22 @@ typedef enum chart_kind {
 } chart_kind;
 
 typedef struct chart_series {
-    const char *name; /* in the legend; NULL: not listed */
+    const char *name; /* name in the legend; NULL: not listed */
     chart_kind kind;
     const double *x, *y;      /* [count]; x may be NULL: 0, 1, 2 ... */
     const double *low, *high; /* [count] or NULL */
     size_t count;
-    size_t look;  /* colour, marker and dash number; 0 = its place among the series, k = look k - 1 */
-    double shade; /* another luma of the look's colour, as in palette_shade: parts of one thing; 0 = its own */
-    size_t dash;  /* another dash than that of the look: 0 = none, k = dash k - 1 */
-    bool faint;   /* thin and grey: a limit beside what was measured */
+    size_t look;  /* colour, marker and dash; 0 = by its place among the series, k = look k - 1 */
+    double shade; /* another luma of the look's colour, as in palette_shade, for parts of one thing; 0 = unchanged */
+    size_t dash;  /* dash instead of the look's: 0 = none, k = dash k - 1 */
+    bool faint;   /* true: thin and grey, for a limit beside measured data */
 } chart_series;
 
 /* A line across the panel (a measured peak, a bucket edge) with its name at one end. */
 typedef struct chart_rule {
     bool vertical;
     double at;
-    const char *name; /* or NULL */
+    const char *name; /* name, or NULL */
 } chart_rule;
 
 typedef struct chart_panel {
@@ -61,15 +61,15 @@ typedef struct chart_panel {
     chart_axis x, y;
     const chart_series *series;
     size_t series_count;
-    bool stacked; /* bars: positive values upwards, negative downwards, from zero */
+    bool stacked; /* true: bars are stacked, positive values upwards, negative downwards, from zero */
     const chart_rule *rules;
     size_t rule_count;
-    const double *edges; /* small strokes on the upper side at these x: bucket edges */
+    const double *edges; /* x of small strokes on the upper side: bucket edges */
     size_t edge_count;
 } chart_panel;
 
-/* A small table under the panels, or in a place that they leave. The first row has the titles, the first column names;
- * the other columns are numbers. */
+/* A small table below the panels, or in a place that they leave. The first row has the titles, the first column
+ * names; the other columns are numbers. */
 typedef struct chart_table {
     const char *const *cells; /* [rows * columns], NULL: empty */
     size_t rows, columns;
@@ -79,9 +79,9 @@ typedef struct chart_figure {
     figure_style style;
     const chart_panel *panels;
     size_t panel_count;
-    const chart_table *table; /* or NULL */
-    size_t columns;           /* 0: all side by side, at most as many as leave 50 mm each */
-    double panel_height;      /* mm of the plot area; 0: 0.62 of its width, between 25 and 90 */
+    const chart_table *table; /* table below the panels, or NULL */
+    size_t columns;           /* panels side by side; 0: all, at most as many as leave 50 mm each */
+    double panel_height;      /* height of the plot area in mm; 0: 0.62 of its width, between 25 and 90 */
     bool panel_letters;
 } chart_figure;
 

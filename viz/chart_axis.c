@@ -7,12 +7,13 @@
 
 #include <math.h>
 
-/* Axes end there: differences and ratios of two ends stay finite. */
+/* Limit of an axis, which keeps differences and ratios of two ends finite. */
 static const double largest_value = 1e200;
 
 static double linear_part(const chart_axis *axis) { return axis->linear_to > 0 ? axis->linear_to : 10; }
 
-/* Straightens the axis out. asinh has no break at the end of its linear part, unlike the usual "symlog". */
+/* Maps a value to the linear scale of the paper. asinh has no break at the end of its linear part, unlike the usual
+ * "symlog". */
 static double transform(const chart_axis *axis, double value)
 {
     switch (axis->scale) {
@@ -41,7 +42,7 @@ static void include(const chart_axis *axis, double value, double *low, double *h
     *high = fmax(*high, value);
 }
 
-/* The ends of the stacks, upwards and downwards: no single value reaches them. */
+/* Includes the ends of the stacks, upwards and downwards, which no single value reaches. */
 static void include_stacks(const chart_panel *panel, double *low, double *high)
 {
     for (size_t place = 0; place < panel->x.category_count; place++) {
@@ -58,7 +59,7 @@ static void include_stacks(const chart_panel *panel, double *low, double *high)
     }
 }
 
-/* Everything that is drawn counts: error bars, ribbons and rules as well as the points. */
+/* Finds the range of everything drawn: error bars, ribbons and rules as well as points. */
 static void data_range(const chart_panel *panel, bool vertical, double *low, double *high)
 {
     const chart_axis *axis = vertical ? &panel->y : &panel->x;
@@ -73,7 +74,7 @@ static void data_range(const chart_panel *panel, bool vertical, double *low, dou
             if (series->low) include(axis, series->low[i], low, high);
             if (series->high) include(axis, series->high[i], low, high);
         }
-        /* A bar shows its length: an axis that cut it off at the bottom would lie. */
+        /* A bar shows its length, so an axis that cut it off at the bottom would mislead. */
         if (vertical && series->kind == CHART_BARS && !chart_axis_is_log(axis)) include(axis, 0, low, high);
     }
     if (vertical && panel->stacked) include_stacks(panel, low, high);
@@ -81,10 +82,10 @@ static void data_range(const chart_panel *panel, bool vertical, double *low, dou
         if (panel->rules[i].vertical != vertical) include(axis, panel->rules[i].at, low, high);
 }
 
-/* Some room around the data: 4 % of a linear axis but never beyond zero, and of the decades of a logarithmic one. */
+/* Adds room around the data: 4 % of a linear axis but never beyond zero, and of the decades of a logarithmic one. */
 static void widen(const chart_axis *axis, double *low, double *high)
 {
-    if (!(*low <= *high)) { /* no data at all */
+    if (!(*low <= *high)) { /* there are no data */
         *low = chart_axis_is_log(axis) ? 1 : 0;
         *high = chart_axis_is_log(axis) ? 10 : 1;
     }
@@ -129,7 +130,7 @@ static void add_both_signs(tick_set *ticks, const chart_axis_map *map, double va
     if (value <= map->high) ticks->at[ticks->count++] = value;
 }
 
-/* 0, then powers of ten times the end of the linear part with both signs, and 3 times them where there is room. */
+/* Returns 0, powers of ten times the end of the linear part with both signs, and 3 times them where there is room. */
 static tick_set signed_log_ticks(const chart_axis_map *map, size_t most)
 {
     double unit = linear_part(map->axis), reach = fmax(fabs(map->low), fabs(map->high));
@@ -156,7 +157,7 @@ static tick_set make_ticks(const chart_axis_map *map, size_t most)
     return (tick_set){0};
 }
 
-/* Whether the numbers of two ticks stay apart on an axis of that length. */
+/* Returns true if the numbers of two ticks do not touch on an axis of that length. */
 static bool two_clear(const draw_list *list, const chart_axis_map *map, size_t i, size_t k, bool vertical,
                       double length, const draw_font *font)
 {
@@ -180,7 +181,8 @@ static bool all_clear(const draw_list *list, const chart_axis_map *map, bool ver
     return true;
 }
 
-/* Around the zero of a signed logarithm ticks crowd whatever the stride: keeps 0, then the outermost that are clear. */
+/* Drops ticks around the zero of a signed logarithm, where they are crowded whatever the stride: keeps 0, then the
+ * outermost that are clear. */
 static void drop_crowded(const draw_list *list, chart_axis_map *map, bool vertical, double length,
                          const draw_font *font)
 {

@@ -1,4 +1,5 @@
-/* Grows arrays of panels, series and points, and makes of them the chart that is drawn. SPDX-License-Identifier: MIT */
+/* Grows arrays of panels, series and points, and turns them into the chart that is drawn.
+ * SPDX-License-Identifier: MIT */
 #include "viz/chart_columns.h"
 
 #include <stdarg.h>
@@ -9,7 +10,7 @@ struct chart_column_series {
     chart_series series;
     double *numbers[COLUMNS];
     size_t capacity[COLUMNS];
-    bool spread; /* low and high were given */
+    bool spread; /* true: low and high were given */
 };
 
 struct chart_column_panel {
@@ -116,7 +117,7 @@ chart_panel *chart_last_panel(chart_columns *c)
     return panel ? &panel->panel : NULL;
 }
 
-/* Its arrays may have moved when it grew. */
+/* Returns the series with its current arrays, which may have moved when they grew. */
 static chart_series *settled(chart_column_series *s)
 {
     s->series.x = s->numbers[COLUMN_X];
@@ -148,7 +149,7 @@ void chart_drop_series(chart_columns *c)
 
 /* --------------------------------------------------------------------------------------------------------- drawing */
 
-/* False where no series of it has points. */
+/* Fills a panel for drawing; returns false if none of its series has points. */
 static bool settle_panel(chart_columns *c, chart_column_panel *from, chart_panel *to)
 {
     *to = from->panel;

@@ -22,39 +22,39 @@ typedef struct chart_column_panel chart_column_panel;
 typedef struct chart_columns {
     chart_column_panel *panels;
     size_t panel_count, panel_capacity;
-    scope memory;             /* of all of it */
-    size_t across;            /* of the figure: panels side by side; 0: as many as fit */
-    double panel_height;      /* mm; 0: from the width */
-    bool no_letters;          /* before the titles of several panels */
-    const chart_table *table; /* under the panels, or NULL */
+    scope memory;             /* owner of all memory */
+    size_t across;            /* panels of the figure side by side; 0: as many as fit */
+    double panel_height;      /* in mm; 0: from the width */
+    bool no_letters;          /* true: no letters before the titles of several panels */
+    const chart_table *table; /* table below the panels, or NULL */
 } chart_columns;
 
 void chart_columns_free(chart_columns *c);
-/* printf into memory that lives as long as the columns. */
+/* Formats into memory that lives as long as the columns. */
 const char *chart_text(chart_columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* series, categories, rules and edges of the panel may be set already, or are added. */
+/* Adds a panel. Its series, categories, rules and edges may be set already, or are added afterwards. */
 void chart_add_panel(chart_columns *c, chart_panel panel);
-/* To the last panel; x, y, low and high are added. */
+/* Adds a series to the last panel; x, y, low and high are added afterwards. */
 void chart_add_series(chart_columns *c, chart_series series);
-/* To the last series. */
+/* Add a point to the last series. */
 void chart_add_point(chart_columns *c, double x, double y);
 void chart_add_spread(chart_columns *c, double x, double y, double low, double high);
-/* A category of the last panel, and a rule across it; names are not copied. */
+/* Add a category to the last panel, and a rule across it; names are not copied. */
 void chart_add_category(chart_columns *c, const char *name);
 void chart_add_rule(chart_columns *c, chart_rule rule);
 
-/* The last panel, and the last of its series as it is so far, to be read or changed; NULL where there is
+/* Return the last panel, and the last of its series in its present state, to be read or changed; NULL if there is
  * none. Valid until something is added. */
 chart_panel *chart_last_panel(chart_columns *c);
 chart_series *chart_last_series(chart_columns *c);
-/* Series number `index` of the last panel. */
+/* Returns series number `index` of the last panel. */
 chart_series *chart_nth_series(chart_columns *c, size_t index);
 size_t chart_series_count(const chart_columns *c);
-/* Takes the last series away again: it has turned out to be none. */
+/* Removes the last series, if it has turned out to be empty. */
 void chart_drop_series(chart_columns *c);
 
-/* All panels that have series; they live as long as the columns. */
+/* Returns all panels that have series; they live as long as the columns. */
 const chart_panel *chart_columns_panels(chart_columns *c, size_t *count);
 /* Draws one figure of all panels, as figure_chart; several panels have letters before their titles. Without paths it
  * only checks whether there is room. */

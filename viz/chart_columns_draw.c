@@ -1,4 +1,4 @@
-/* Draws the columns. Separate from chart_columns.c so that builds without cairo can still fill columns.
+/* Draws the columns. It is separate from chart_columns.c so that builds without cairo can still fill columns.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/chart_columns.h"

@@ -1,4 +1,4 @@
-/* Lays out charts: panels find their margins, the same for all so that plot areas line up; then it draws titles,
+/* Lays out charts: finds the margins of the panels, the same for all so that plot areas line up, then draws titles,
  * legends and panels.
  *
  * SPDX-License-Identifier: MIT */
@@ -11,7 +11,7 @@
 
 /* -------------------------------------------------------------------------------------------- curves that are equal */
 
-/* They cover one another: which ones do is said under the chart. */
+/* Curves that are equal hide each other, and a note below the chart says which do. */
 
 static bool is_curve(const chart_series *s)
 {
@@ -26,7 +26,7 @@ static bool are_equal(const chart_series *a, const chart_series *b)
     return !a->x || memcmp(a->x, b->x, bytes) == 0;
 }
 
-/* The first series before this one that is equal to it; NULL: there is none. */
+/* Returns the first series before this one that is equal to it; NULL if there is none. */
 static const chart_series *covered_by(const chart_panel *panel, size_t index)
 {
     for (size_t k = 0; k < index; k++)
@@ -34,7 +34,7 @@ static const chart_series *covered_by(const chart_panel *panel, size_t index)
     return NULL;
 }
 
-/* Whether the panel has series of both names, the second covering the first. */
+/* Returns true if the panel has series of both names, the second covering the first. */
 static bool has_pair(const chart_panel *panel, const char *first, const char *second)
 {
     bool found = false;
@@ -57,7 +57,7 @@ static void say_pair(const chart_figure *spec, size_t panel, const char *first, 
     byte_buffer_format(text, *before == ',' ? "). " : ". ");
 }
 
-/* Appends a sentence for each pair, with the panels in which it is one. */
+/* Appends a sentence for each pair of equal series, with the panels in which they are equal. */
 static void chart_say_equal(const chart_figure *spec, byte_buffer *text)
 {
     enum { MOST_PAIRS = 3 };
@@ -88,7 +88,7 @@ static bool same_entry(const chart_panel *a, size_t i, const chart_panel *b, siz
            s->faint == t->faint;
 }
 
-/* Whether one legend serves all panels: every name of every panel is in the first one, with the same look. */
+/* Returns true if one legend serves all panels: the first panel has every name of every panel, with the same look. */
 static bool legend_is_shared(const chart_figure *spec)
 {
     for (size_t k = 1; k < spec->panel_count; k++) {
@@ -102,7 +102,7 @@ static bool legend_is_shared(const chart_figure *spec)
     return true;
 }
 
-/* Names of one panel in rows between x and x + room. Returns the height; draws only if draw is set. */
+/* Lays out the names of one panel in rows between x and x + room. Returns the height; draws only if draw is set. */
 static double legend_rows(draw_list *list, const chart_panel *panel, const figure_style *style, double left, double y,
                           double room, bool draw)
 {
@@ -183,7 +183,7 @@ static double draw_chart_notes(draw_list *list, const chart_figure *spec, const 
 
 /* Margins of a plot area, the same for all panels, so that areas line up. */
 typedef struct surroundings {
-    double left, right, above, below; /* above: the title */
+    double left, right, above, below; /* above: room for the title */
 } surroundings;
 
 static surroundings measure_surroundings(draw_list *list, const chart_figure *spec, const figure_style *style,
@@ -196,8 +196,7 @@ static surroundings measure_surroundings(draw_list *list, const chart_figure *sp
         chart_plot p = chart_plot_make(list, panel, style, (draw_rect){0, 0, width, height});
         around.left = fmax(around.left, chart_plot_left(list, &p));
         around.below = fmax(around.below, chart_plot_below(list, &p));
-        around.right =
-            fmax(around.right, chart_axis_numbers_width(list, &p.x, &small) / 2); /* of a number at the very end */
+        around.right = fmax(around.right, chart_axis_numbers_width(list, &p.x, &small) / 2); /* half of a last number */
         if (panel->title || spec->panel_letters) around.above = fmax(around.above, 1.4 + draw_type_height(&bold));
     }
     return around;
@@ -205,8 +204,8 @@ static surroundings measure_surroundings(draw_list *list, const chart_figure *sp
 
 static const double pleasant_height = 150, lowest_panel = 25, highest_panel = 90, between_lines = 3; /* mm */
 
-/* The height of a plot area of this width. Many lines of panels get lower ones, so that the figure has room on a page.
- */
+/* Returns the height of a plot area of this width. Many lines of panels get lower ones, so that the figure fits on a
+ * page. */
 static double panel_height(const chart_figure *spec, size_t lines, double width, const surroundings *around)
 {
     const double extra = around->above + around->below + between_lines, room = pleasant_height / (double)lines - extra;
@@ -214,7 +213,7 @@ static double panel_height(const chart_figure *spec, size_t lines, double width,
     return fmin(fmin(fmax(0.62 * width, lowest_panel), highest_panel), fmax(room, lowest_panel));
 }
 
-/* The highest of the legends over the panels of a line, and the space under it. */
+/* Returns the height of the highest legend over the panels of a line, with the space below it. */
 static double line_legend(draw_list *list, const chart_figure *spec, const figure_style *style, size_t first,
                           size_t columns, double width)
 {
@@ -224,8 +223,8 @@ static double line_legend(draw_list *list, const chart_figure *spec, const figur
     return highest > 0 ? highest + 0.8 : 0;
 }
 
-/* Side by side as many as are 50 mm wide, or 38 where that would be more than three lines; lines of equal length where
- * that takes no more of them. */
+/* Puts as many panels side by side as are 50 mm wide, or 38 if that would be more than three lines; lines have equal
+ * length where that takes no more of them. */
 static size_t choose_columns(const chart_figure *spec, const figure_style *style)
 {
     const size_t count = spec->panel_count;
@@ -246,7 +245,7 @@ static void draw_panel(draw_list *list, const chart_figure *spec, const figure_s
     figure_letter(index, letter);
     draw_group(list, panel->title ? panel->title : "chart");
     const double legend = shared ? 0 : legend_rows(list, panel, style, 0, 0, area.width, false);
-    double raised = legend > 0 ? legend + 2 : 1.4; /* over the panel's own legend */
+    double raised = legend > 0 ? legend + 2 : 1.4; /* above the panel's own legend */
     figure_panel_title(list, style, spec->panel_letters ? letter : NULL, panel->title, area.x, area.y - raised,
                        area.width);
     if (!shared) legend_rows(list, panel, style, area.x, area.y - 1 - legend, area.width, true);
@@ -256,7 +255,7 @@ static void draw_panel(draw_list *list, const chart_figure *spec, const figure_s
 
 /* ----------------------------------------------------------------------------------------------------------- table */
 
-static const double between_cells = 4; /* mm */
+static const double between_cells = 4; /* distance in mm */
 
 static double column_width(const draw_list *list, const chart_table *table, size_t column, const figure_style *style)
 {
@@ -276,7 +275,7 @@ static double table_width(const draw_list *list, const chart_table *table, const
     return width;
 }
 
-/* Draws it with its upper left corner at (x, y), a rule under its titles. Returns the y beneath. */
+/* Draws a table with its upper left corner at (x, y), and a rule below its titles. Returns the y below. */
 static double draw_table(draw_list *list, const chart_table *table, const figure_style *style, double x, double y)
 {
     const draw_font font = figure_font(style), bold = figure_bold_font(style);
@@ -334,7 +333,7 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
     }
     double bottom = top + height + around.below;
     if (spec->table) {
-        const size_t used = spec->panel_count % columns; /* of the last line */
+        const size_t used = spec->panel_count % columns; /* panels of the last line */
         const bool beside = used && table_width(list, spec->table, &style) <= (double)(columns - used) * each - 4;
         const double x = margin + (beside ? (double)used * each + 4 : 0), y = beside ? top : bottom + 3;
         bottom = fmax(bottom, draw_table(list, spec->table, &style, x, y));

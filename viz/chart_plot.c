@@ -8,7 +8,7 @@
 
 static const draw_colour ink = {40, 40, 40, 255}, grid_grey = {226, 226, 226, 255}, rule_grey = {90, 90, 90, 255};
 static const draw_colour special_grey = {145, 145, 145, 255};
-static const double longest_name = 32; /* mm, of a category */
+static const double longest_name = 32; /* in mm, of a category */
 
 /* ------------------------------------------------------------------------------------------------------------ axes */
 
@@ -26,7 +26,7 @@ static void draw_grid(draw_list *list, const chart_plot *p)
     }
 }
 
-/* True when category names must be turned to fit. */
+/* Returns true if category names must be turned to fit. */
 static bool names_upright(const draw_list *list, const chart_axis *axis, double width, const draw_font *font)
 {
     double each = width / (double)(axis->category_count ? axis->category_count : 1);
@@ -48,7 +48,7 @@ static void draw_category_names(draw_list *list, const chart_plot *p)
     const chart_axis *axis = p->x.axis;
     bool upright = names_upright(list, axis, p->area.width, &p->small);
     double each = p->area.width / (double)axis->category_count, bottom = p->area.y + p->area.height;
-    /* No room for all, even turned: every second, every third ... */
+    /* Without room for all names, even turned, every second or third is drawn. */
     size_t stride = upright ? (size_t)fmax(1, ceil(DRAW_LETTERS * draw_type_height(&p->small) / each - 1e-9)) : 1;
     for (size_t i = 0; i < axis->category_count; i += stride) {
         draw_font font = p->small;
@@ -59,7 +59,7 @@ static void draw_category_names(draw_list *list, const chart_plot *p)
     }
 }
 
-/* Unlabelled strokes at 2 ... 9 of every decade. */
+/* Draws strokes without labels at 2 ... 9 of every decade. */
 static void draw_minor_ticks(draw_list *list, const chart_plot *p, bool vertical, const draw_pen *pen)
 {
     const chart_axis_map *map = vertical ? &p->y : &p->x;
@@ -85,7 +85,7 @@ static double axis_names_height(const draw_list *list, const chart_plot *p)
     return 1 + (upright ? names_length(list, p->x.axis, &p->small) : draw_type_height(&p->small)) + 0.4;
 }
 
-/* Two spines, not a box: the upper and right ones would carry nothing. */
+/* Draws two spines instead of a box, because the upper and right ones would carry nothing. */
 static void draw_axes(draw_list *list, const chart_plot *p)
 {
     const draw_pen pen = {ink, 0.5, DRAW_SOLID};
@@ -115,7 +115,7 @@ static void draw_axes(draw_list *list, const chart_plot *p)
                          (draw_place){p->area.x + p->area.width / 2, below, DRAW_MIDDLE, DRAW_CAP, 0}, &p->font,
                          p->area.width + 8);
     double left =
-        p->area.x - 1.3 - chart_axis_numbers_width(list, &p->y, &p->small) - 1.4; /* baseline of turned text */
+        p->area.x - 1.3 - chart_axis_numbers_width(list, &p->y, &p->small) - 1.4; /* baseline of the turned text */
     if (p->y.axis->label)
         draw_text_within(list, p->y.axis->label,
                          (draw_place){left, p->area.y + p->area.height / 2, DRAW_MIDDLE, DRAW_BASELINE, 90}, &p->font,
@@ -155,7 +155,7 @@ static void draw_rules(draw_list *list, const chart_plot *p)
             double y = chart_plot_y(p, rule->at);
             if (!(y >= p->area.y && y <= p->area.y + p->area.height)) continue;
             draw_line(list, p->area.x, y, p->area.x + p->area.width, y, &pen);
-            bool at_top = y - p->area.y < draw_type_height(&font) + 0.7; /* no room above the line */
+            bool at_top = y - p->area.y < draw_type_height(&font) + 0.7; /* there is no room above the line */
             draw_place place = {p->area.x + 1, at_top ? y + 0.8 : y - 0.7, DRAW_START,
                                 at_top ? DRAW_CAP : DRAW_BASELINE, 0};
             if (rule->name) draw_text_within(list, rule->name, place, &font, p->area.width);
@@ -167,7 +167,8 @@ static void draw_rules(draw_list *list, const chart_plot *p)
     }
 }
 
-/* Counts the points that the panel does not show. Stacks are left out: their pieces have no place to count. */
+/* Counts the points that the panel does not show. Stacks are left out, since their pieces have no position to
+ * check. */
 static void count_lost_points(const chart_plot *p, figure_notes *notes)
 {
     for (size_t s = 0; s < p->panel->series_count; s++) {

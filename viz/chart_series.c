@@ -23,7 +23,8 @@ double chart_plot_y(const chart_plot *p, double value)
     return p->area.y + (1 - chart_axis_fraction(&p->y, value)) * p->area.height;
 }
 
-/* Far outside points would make absurd coordinates; the clip hides the difference. */
+/* Returns the point of the page. Values far outside are limited, since their coordinates would overflow; the clip
+ * hides the difference. */
 draw_point chart_plot_point(const chart_plot *p, double x, double y)
 {
     double px = chart_plot_x(p, x), py = chart_plot_y(p, y), far = 1000;
@@ -51,12 +52,12 @@ typedef struct series_look {
     draw_colour colour;
     draw_dash dash;
     int marker;
-    bool open; /* an outlined marker on white */
+    bool open; /* true: an outlined marker on white */
     double width;
 } series_look;
 
-/* Colour, marker and dash change together, so that any one of them tells the series apart. Where colours begin again
- * dashes and markers are shifted: forty looks are different. */
+/* Returns the look of a series. Colour, marker and dash change together, so that any one of them identifies the
+ * series. When the colours repeat, dashes and markers are shifted: forty looks are different. */
 static series_look look_of(const chart_series *series, size_t place)
 {
     static const draw_dash dashes[] = {DRAW_SOLID, DRAW_DASHED, DRAW_DASH_DOT, DRAW_DOTTED};
@@ -76,7 +77,7 @@ static draw_colour faded(draw_colour colour, uint8_t alpha)
     return colour;
 }
 
-/* Shapes of about the same area. The white rim keeps a marker readable where lines cross it. */
+/* Draws a marker; all shapes have about the same area. The white rim keeps it readable where lines cross it. */
 static void draw_marker(draw_list *list, double x, double y, const series_look *look)
 {
     const double r = 0.85;
@@ -111,7 +112,8 @@ double chart_series_sample(draw_list *list, const chart_series *series, size_t p
 
 /* --------------------------------------------------------------------------------------------------- ribbons, lines */
 
-/* The line of a series, or the area between low and high: one piece for every stretch of points that can be drawn. */
+/* Draws the line of a series, or the area between low and high: one piece for every run of points that can be
+ * drawn. */
 static void draw_runs(draw_list *list, const chart_plot *p, const chart_series *series, bool area,
                       const series_look *look)
 {
@@ -130,14 +132,15 @@ static void draw_runs(draw_list *list, const chart_plot *p, const chart_series *
         const draw_pen pen = {look->colour, look->width, look->dash};
         if (area && used > 2) draw_path(list, points, used, DRAW_CLOSED, faded(look->colour, 60), NULL);
         if (!area && used > 1) draw_path(list, points, used, DRAW_OPEN, nothing, &pen);
-        if (!area && used == 1 && series->kind == CHART_CURVE) /* with nothing to be joined to it would not be seen */
+        if (!area && used == 1 && series->kind == CHART_CURVE) /* a single point would be invisible */
             draw_marker(list, points[0].x, points[0].y, look);
         first = last + 1;
     }
     free(points);
 }
 
-/* shift: of a bar beside its x. Whiskers are solid also for dashed series: a gap would look like a shorter bar. */
+/* Draws error bars. shift: of a bar beside its x. Whiskers are solid also for dashed series: a gap would look like a
+ * shorter bar. */
 static void draw_error_bars(draw_list *list, const chart_plot *p, const chart_series *series, double shift,
                             const series_look *look)
 {
@@ -176,7 +179,7 @@ static size_t bar_series_count(const chart_panel *panel)
     return count;
 }
 
-/* Bars start at zero, or at the lower end of an axis without zero. */
+/* Draws a bar from zero, or from the lower end of an axis without zero. */
 static void draw_one_bar(draw_list *list, const chart_plot *p, double left, double width, double from, double to,
                          draw_colour colour)
 {
@@ -186,7 +189,7 @@ static void draw_one_bar(draw_list *list, const chart_plot *p, double left, doub
     draw_box(list, (draw_rect){left, fmin(y0, y1), width, fabs(y1 - y0)}, colour, width > 0.8 ? &pen : NULL);
 }
 
-/* 80 % of a place is filled by the bars of all series, side by side around its middle. */
+/* Draws the bars of all series side by side; together they fill 80 % of a place, around its middle. */
 static void draw_grouped_bars(draw_list *list, const chart_plot *p, double slot)
 {
     size_t groups = bar_series_count(p->panel), place = 0;
@@ -208,11 +211,11 @@ static void draw_grouped_bars(draw_list *list, const chart_plot *p, double slot)
     }
 }
 
-/* Two stacks at every place: positive values upwards from zero, negative ones downwards. */
+/* Draws two stacks at every place: positive values upwards from zero, negative ones downwards. */
 static void draw_stacked_bars(draw_list *list, const chart_plot *p, double slot)
 {
     size_t places = p->panel->x.category_count;
-    double *tops = memory_take(2 * places + 1, sizeof *tops); /* upper and lower end of the stack so far */
+    double *tops = memory_take(2 * places + 1, sizeof *tops); /* upper and lower end of each stack so far */
     for (size_t s = 0; s < p->panel->series_count; s++) {
         const chart_series *series = &p->panel->series[s];
         if (series->kind != CHART_BARS) continue;

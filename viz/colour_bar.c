@@ -1,4 +1,5 @@
-/* Draws colour bars: a strip of the map with numbers under it, at its right or at both ends, and legends with a title.
+/* Draws colour bars: a strip of the map with numbers below it, at its right or at both ends, and legends with a
+ * title.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/colour_bar.h"
@@ -11,13 +12,13 @@
 static const draw_colour ink = {40, 40, 40, 255};
 static const draw_colour nothing = {0, 0, 0, 0};
 
-/* In mm, and a factor of the type's height. */
+/* Lengths in mm, and a factor of the type's height */
 static const double bar_thickness = 2.4, bar_gap = 0.6, title_leading = 1.25, inline_bar = 12, inline_thickness = 1.8,
-                    inline_gap = 1.2; /* after the title of a bar within a line */
+                    inline_gap = 1.2; /* gap after the title of a bar within a line */
 
-enum { SHORT_BAR_NUMBERS = 3, BAR_NUMBERS = 5, LONG_BAR_NUMBERS = 7 }; /* about as many, up to 20 mm, 40 mm, beyond */
+enum { SHORT_BAR_NUMBERS = 3, BAR_NUMBERS = 5, LONG_BAR_NUMBERS = 7 }; /* most numbers, up to 20 mm, 40 mm, beyond */
 
-/* The numbers of a colour bar: both ends first, then round numbers as far as they keep clear of the ends. */
+/* Returns the numbers of a colour bar: both ends, then round numbers that keep clear of the ends. */
 static tick_set bar_numbers(const heatmap_scale *scale, size_t most)
 {
     tick_set inner = (scale->logarithmic ? ticks_log(scale->low, scale->high, 10, most + 2)
@@ -35,7 +36,7 @@ static void bar_number_text(const tick_set *ticks, size_t i, char text[TICK_TEXT
     tick_text(ticks->at[i], i < 2 ? 0 : ticks->step, text);
 }
 
-/* 256 steps whatever the map has: a bar shows only the part of a diverging map that the scale uses. */
+/* Draws 256 steps for any map, because a bar shows only the part of a diverging map that the scale uses. */
 static void bar_image(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map)
 {
     enum { STEPS = 256 };
@@ -43,7 +44,7 @@ static void bar_image(draw_list *list, draw_rect bar, bool vertical, const heatm
     size_t levels = palette_table(map, table);
     uint8_t rgb[STEPS * 3];
     for (size_t i = 0; i < STEPS; i++) {
-        size_t step = vertical ? STEPS - 1 - i : i; /* upwards */
+        size_t step = vertical ? STEPS - 1 - i : i; /* from the bottom up */
         double part = ((double)step + 0.5) / STEPS;
         double value = scale->logarithmic ? scale->low * pow(scale->high / scale->low, part)
                                           : scale->low + (scale->high - scale->low) * part;
@@ -53,7 +54,7 @@ static void bar_image(draw_list *list, draw_rect bar, bool vertical, const heatm
     draw_image(list, bar, rgb, vertical ? STEPS : 1, vertical ? 1 : STEPS);
 }
 
-/* Triangles beyond the ends where something was clipped. */
+/* Draws triangles beyond the ends where values were clipped. */
 static void bar_points(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
                        const draw_pen *pen)
 {
@@ -74,8 +75,8 @@ static void bar_points(draw_list *list, draw_rect bar, bool vertical, const heat
                   high, pen);
 }
 
-/* Width of a number. On a scale that is symmetric about zero a number and its opposite take the same room: both are
- * shown or none. */
+/* Returns the width of a number. On a scale that is symmetric about zero a number and its opposite get the same
+ * width, so that both are shown or none. */
 static double number_width(const draw_list *list, const heatmap_scale *scale, double value,
                            const char text[TICK_TEXT_BYTES], const draw_font *font)
 {
@@ -141,7 +142,7 @@ void colour_bar_draw(draw_list *list, draw_rect bar, bool vertical, const heatma
     draw_ungroup(list);
 }
 
-/* A bar within a line: its numbers, and the part that its title does not take. */
+/* Numbers of a bar within a line, and the room that its title leaves. */
 typedef struct inline_numbers {
     char low[TICK_TEXT_BYTES], high[TICK_TEXT_BYTES];
     double low_width, high_width, rest;
@@ -195,7 +196,7 @@ void colour_legend_draw(draw_list *list, const colour_legend *legend, double x, 
     double leading = title_leading * draw_type_height(&legend->font);
     draw_place place = {x, y, DRAW_START, DRAW_CAP, 0};
     y += leading * (double)draw_paragraph(list, legend->title, place, &legend->font, legend->room, leading);
-    double ends = legend->scale->below || legend->scale->above ? bar_thickness : 0; /* room for the points */
+    double ends = legend->scale->below || legend->scale->above ? bar_thickness : 0; /* room for the triangles */
     draw_rect bar = {x + ends, y, legend->width - 2 * ends, bar_thickness};
     colour_bar_draw(list, bar, false, legend->scale, legend->map, &legend->small);
 }

@@ -5,18 +5,19 @@
 
 #include "viz/heatmap.h"
 
-/* The widest number of the scale's bar, in mm, where this is up to 40 mm long. */
+/* Returns the width in mm of the widest number of the scale's bar, if this is up to 40 mm long. */
 double colour_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font);
-/* A bar with numbers beneath (horizontal) or to its right (vertical). Pointed ends show that values were clipped. */
+/* Draws a bar with numbers below (horizontal) or to its right (vertical). Pointed ends show that values were
+ * clipped. */
 void colour_bar_draw(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
                      const draw_font *font);
 
-/* A horizontal bar under a title that is broken to lines of `room`, or after it in one line of `room`. */
+/* A horizontal bar below a title that is broken into lines of `room`, or after it in one line of `room`. */
 typedef struct colour_legend {
     const char *title;
     const heatmap_scale *scale;
     const palette *map;
-    draw_font font, small; /* of the title, of the numbers */
+    draw_font font, small; /* fonts of the title and of the numbers */
     double width, room;
 } colour_legend;
 

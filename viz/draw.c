@@ -23,7 +23,7 @@ typedef enum item_kind {
     ITEM_UNGROUP
 } item_kind;
 
-/* One wide record for all kinds: lists are short, and a reader sees at once what exists. */
+/* A primitive. One wide record serves all kinds, as lists are short. */
 typedef struct item {
     item_kind kind;
     draw_rect rect;
@@ -70,7 +70,7 @@ void draw_set_page(draw_list *list, double width, double height)
 double draw_page_width(const draw_list *list) { return list->width; }
 double draw_page_height(const draw_list *list) { return list->height; }
 
-/* Points are those of paths; of the other kinds one of rect and place is used, and moving both harms none. */
+/* Moves a primitive. Points belong to paths; other kinds use rect or place, and moving both is harmless. */
 static void move_right(item *it, double by)
 {
     draw_point *points = it->kind == ITEM_PATH ? it->data : NULL;
@@ -91,7 +91,7 @@ void draw_set_origin(draw_list *list, double x, double y)
     list->origin_y = y;
 }
 
-/* Takes data over. */
+/* Appends a primitive, which takes data over. */
 static item *draw_append(draw_list *list, item_kind kind, void *data)
 {
     list->items = memory_grown(list->items, &list->capacity, list->count + 1, sizeof *list->items);
@@ -183,10 +183,10 @@ char *draw_clean_text(const char *text)
     return copy;
 }
 
-/* NULL for no text at all. */
+/* Returns a cleaned copy; NULL for an empty text. */
 static char *clean_copy(const char *text) { return text && *text ? draw_clean_text(text) : NULL; }
 
-/* Takes the cleaned text over. */
+/* Appends the cleaned text and takes it over. */
 static double append_text(draw_list *list, char *clean, draw_place place, const draw_font *font)
 {
     double width = list->ruler.methods->width(list->ruler.self, clean, font);
@@ -217,7 +217,7 @@ double draw_text_within(draw_list *list, const char *text, draw_place place, con
     return append_text(list, clean, place, font);
 }
 
-/* Cleans first: what is measured is what will be drawn, and a ruler is never given broken UTF-8. */
+/* Measures the cleaned text, which is what will be drawn; a ruler is never given broken UTF-8. */
 double draw_measure(const draw_list *list, const char *text, const draw_font *font)
 {
     char *clean = clean_copy(text);
@@ -226,7 +226,7 @@ double draw_measure(const draw_list *list, const char *text, const draw_font *fo
     return width;
 }
 
-/* Bytes of text that make the next line. A word wider than a whole line is broken where it fits. */
+/* Returns the bytes of text that fit on the next line. A word wider than a whole line is broken where it fits. */
 static size_t line_length(const draw_list *list, char *text, const draw_font *font, double width)
 {
     size_t kept = 0, length = strlen(text);
@@ -280,7 +280,7 @@ size_t draw_count_lines(const draw_list *list, const char *text, const draw_font
 
 void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen *pen)
 {
-    /* Lines x + y = k * spacing on the page, so that neighbouring rectangles continue each other. */
+    /* Lines x + y = k * spacing of the page, so that hatches of neighbouring rectangles join. */
     double first = ceil((rect.x + rect.y) / spacing),
            last = floor((rect.x + rect.width + rect.y + rect.height) / spacing);
     if (last < first) return;

@@ -15,13 +15,14 @@
 #include "core/base/status.h"
 
 #define DRAW_MM_PER_PT (25.4 / 72)
-/* From the top of an l to the foot of a p, in parts of the type size: lines that far apart do not touch. */
+/* Distance from the top of an l to the foot of a p, as a fraction of the type size: lines that far apart do not
+ * touch. */
 #define DRAW_LETTERS  1.006
 #define DRAW_ELLIPSIS "\xE2\x80\xA6"
 #define DRAW_MINUS    "\xE2\x88\x92"
 
 typedef struct draw_colour {
-    uint8_t r, g, b, a; /* a: 0 nothing is drawn, 255 opaque */
+    uint8_t r, g, b, a; /* a: 0 transparent, 255 opaque */
 } draw_colour;
 
 typedef struct draw_point {
@@ -34,25 +35,25 @@ typedef struct draw_rect {
 
 typedef enum draw_dash { DRAW_SOLID, DRAW_DASHED, DRAW_DOTTED, DRAW_DASH_DOT } draw_dash;
 
-/* Strokes and gaps in units of the line's width, the same in all formats; returns how many, 0: solid. */
+/* Writes strokes and gaps in units of the line's width, the same in all formats; returns how many, 0: solid. */
 size_t draw_dash_lengths(draw_dash dash, double lengths[4]);
 
 typedef struct draw_pen {
     draw_colour colour;
-    double width; /* pt, as journals state it; a hairline is 0.25 */
+    double width; /* in pt, as journals state it; a hairline is 0.25 */
     draw_dash dash;
 } draw_pen;
 
 typedef struct draw_font {
-    double size; /* pt */
+    double size; /* in pt */
     draw_colour colour;
     bool bold;
 } draw_font;
 
 typedef enum draw_anchor { DRAW_START, DRAW_MIDDLE, DRAW_END } draw_anchor;
 
-/* Place of a text: its point, which end of it lies there, and its direction. The vertical middle is half the height of
- * a capital letter above the baseline, the same for all scripts, so that labels in a row line up. */
+/* Place of a text: its point, which end of it lies there, and its direction. The vertical middle is half the height
+ * of a capital letter above the baseline, the same for all scripts, so that labels in a row line up. */
 typedef struct draw_place {
     double x, y;
     draw_anchor along;                                    /* DRAW_START: the text begins at the point */
@@ -65,10 +66,10 @@ typedef enum draw_shape { DRAW_OPEN, DRAW_CLOSED, DRAW_SEGMENTS } draw_shape; /*
 /* --------------------------------------------------------------------------------------------------------- ruler */
 
 typedef struct draw_ruler_methods {
-    /* Advance width in mm. */
+    /* Returns the advance width in mm. */
     double (*width)(void *self, const char *text, const draw_font *font);
-    /* Bytes of the longest beginning, in whole user-perceived characters, that is no wider than width with an ellipsis.
-     */
+    /* Returns the bytes of the longest beginning, in whole user-perceived characters, that is no wider than width
+     * with an ellipsis. */
     size_t (*fit)(void *self, const char *text, const draw_font *font, double width);
 } draw_ruler_methods;
 
@@ -77,11 +78,11 @@ typedef struct draw_ruler {
     void *self;
 } draw_ruler;
 
-/* Size of the type in mm, and of its capitals (a nominal value for all families, so that layouts do not depend on
- * them). */
+/* Return the size of the type in mm, and of its capitals (a nominal value for all families, so that layouts do not
+ * depend on them). */
 double draw_type_height(const draw_font *font);
 double draw_cap_height(const draw_font *font);
-/* Distance of the baseline beneath the point at which a text is put, in mm. */
+/* Returns the distance of the baseline below the point of a text, in mm. */
 double draw_baseline(const draw_place *place, const draw_font *font);
 
 /* ----------------------------------------------------------------------------------------------------- recording */
@@ -93,9 +94,9 @@ void draw_list_free(draw_list **list);
 void draw_set_page(draw_list *list, double width, double height);
 double draw_page_width(const draw_list *list);
 double draw_page_height(const draw_list *list);
-/* Makes the page that wide, with what is drawn in its middle. */
+/* Makes the page that wide, with the drawing in its middle. */
 void draw_widen_page(draw_list *list, double width);
-/* Everything appended from now on is moved by (x, y). */
+/* Moves everything that is appended from now on by (x, y). */
 void draw_set_origin(draw_list *list, double x, double y);
 
 void draw_box(draw_list *list, draw_rect rect, draw_colour fill, const draw_pen *outline);
@@ -103,27 +104,28 @@ void draw_path(draw_list *list, const draw_point *points, size_t count, draw_sha
                const draw_pen *pen);
 void draw_line(draw_list *list, double x0, double y0, double x1, double y1, const draw_pen *pen);
 void draw_disc(draw_list *list, double x, double y, double radius, draw_colour fill, const draw_pen *outline);
-/* rgb: rows * columns colours of 3 bytes, copied. Every colour is a separate rectangle: nothing is smoothed. */
+/* Draws an image. rgb: rows * columns colours of 3 bytes, copied. Every colour is a separate rectangle, without
+ * smoothing. */
 void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns);
-/* Bytes that are not UTF-8 appear as U+FFFD, control characters as their pictures (U+2400...). */
+/* Draws a text. Bytes that are not UTF-8 appear as U+FFFD, control characters as their pictures (U+2400...). */
 void draw_text(draw_list *list, const char *text, draw_place place, const draw_font *font);
-/* The same, cut with an ellipsis when wider than width. Returns the width drawn. */
+/* Draws a text that is cut with an ellipsis if it is wider than width. Returns the width drawn. */
 double draw_text_within(draw_list *list, const char *text, draw_place place, const draw_font *font, double width);
 /* Breaks the text at spaces into lines of at most width, the first at place. Returns the number of lines. */
 size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                       double leading);
-/* The number of lines alone. */
+/* Returns the number of lines alone. */
 size_t draw_count_lines(const draw_list *list, const char *text, const draw_font *font, double width);
-/* Diagonal lines inside rect, in step with those of its neighbours. */
+/* Draws diagonal lines inside rect, which join those of its neighbours. */
 void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen *pen);
 void draw_clip(draw_list *list, draw_rect rect);
 void draw_unclip(draw_list *list);
-/* Groups have no look; they name the parts of an SVG and of a trace. */
+/* Begin and end a group, which has no look, but names a part of an SVG and of a trace. */
 void draw_group(draw_list *list, const char *name);
 void draw_ungroup(draw_list *list);
 
 double draw_measure(const draw_list *list, const char *text, const draw_font *font);
-/* Returns a text as draw_text cleans it, allocated. It serves texts of a file next to the drawing. */
+/* Returns a text as draw_text cleans it, allocated, for texts of a file next to the drawing. */
 char *draw_clean_text(const char *text);
 
 /* ------------------------------------------------------------------------------------------------------- replaying */

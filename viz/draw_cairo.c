@@ -1,7 +1,7 @@
-/* Renders by cairo and pango; no other file uses them. One replay serves pixels and PDF; only the surfaces differ.
+/* Renders by cairo and pango, which no other file uses. One replay serves pixels and PDF; only the surfaces differ.
  *
- * Same bytes every time: hinting and subpixel rendering are off whatever the desktop says, glyph positions are not
- * rounded (so that text has the same width at every resolution), and a PDF gets no date.
+ * For the same bytes every time, hinting and subpixel rendering are off whatever the desktop's settings, glyph
+ * positions are not rounded (so that text has the same width at every resolution), and a PDF gets no date.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/draw_cairo.h"
@@ -21,8 +21,8 @@
 typedef struct cairo_ruler {
     PangoFontMap *map;
     PangoContext *context;
-    PangoLayout *layout; /* one for all texts: measuring is frequent */
-    GHashTable *widths;  /* of texts in a font that were measured: ruler_width */
+    PangoLayout *layout; /* one layout for all texts, since measuring is frequent */
+    GHashTable *widths;  /* widths of measured texts by font: ruler_width */
     char *families;
 } cairo_ruler;
 
@@ -30,7 +30,7 @@ static bool is_installed(PangoFontMap *map, const char *name)
 {
     PangoFontFamily **families;
     int count;
-    bool found = g_ascii_strcasecmp(name, "sans-serif") == 0; /* the one generic name that Pango does not list */
+    bool found = g_ascii_strcasecmp(name, "sans-serif") == 0; /* the only generic name that Pango does not list */
     pango_font_map_list_families(map, &families, &count);
     for (int k = 0; k < count && !found; k++)
         found = g_ascii_strcasecmp(pango_font_family_get_name(families[k]), name) == 0;
@@ -62,7 +62,7 @@ static PangoLayoutLine *lay_out(cairo_ruler *ruler, const char *text, size_t len
     return pango_layout_get_line_readonly(ruler->layout, 0);
 }
 
-/* Pango counts in 1/1024 of a point. */
+/* Returns the width; Pango counts in 1/1024 of a point. */
 static double line_width(PangoLayoutLine *line)
 {
     PangoRectangle logical;
@@ -70,7 +70,8 @@ static double line_width(PangoLayoutLine *line)
     return (double)logical.width / PANGO_SCALE * DRAW_MM_PER_PT;
 }
 
-/* A plan asks for the width of every label in each arrangement that it tries, so widths are remembered. */
+/* Returns the width of a text. A plan asks for the width of every label in each arrangement that it tries, so widths
+ * are cached. */
 static double ruler_width(void *self, const char *text, const draw_font *font)
 {
     cairo_ruler *ruler = self;
@@ -86,7 +87,7 @@ static double ruler_width(void *self, const char *text, const draw_font *font)
     return *width;
 }
 
-/* Cuts only where a cursor could stand, so that no accent, conjunct or emoji sequence is torn. */
+/* Cuts only at cursor positions, so that no accent, conjunct or emoji sequence is split. */
 static size_t ruler_fit(void *self, const char *text, const draw_font *font, double width)
 {
     cairo_ruler *ruler = self;
@@ -110,7 +111,7 @@ void draw_cairo_ruler_create(draw_ruler *out, const char *families)
     static const draw_ruler_methods methods = {ruler_width, ruler_fit};
     cairo_ruler *ruler = memory_take(1, sizeof *ruler);
     ruler->families = memory_copy_text(families);
-    /* A separate font map with 72 dots per inch: one unit is one point, independent of the screen. */
+    /* A separate font map with 72 dots per inch, where one unit is one point, independent of the screen. */
     ruler->map = pango_cairo_font_map_new();
     pango_cairo_font_map_set_resolution(PANGO_CAIRO_FONT_MAP(ruler->map), 72);
     ruler->context = pango_font_map_create_context(ruler->map);
@@ -155,7 +156,7 @@ static void set_colour(cairo_t *cairo, draw_colour colour)
     cairo_set_source_rgba(cairo, colour.r / 255.0, colour.g / 255.0, colour.b / 255.0, colour.a / 255.0);
 }
 
-/* Strokes over fills, both from the same path. */
+/* Draws the fill, then the stroke over it, both from the same path. */
 static void fill_and_stroke(cairo_t *cairo, draw_colour fill, const draw_pen *pen)
 {
     if (fill.a) {
@@ -203,7 +204,8 @@ static void canvas_disc(void *self, draw_point centre, double radius, draw_colou
     fill_and_stroke(on->cairo, fill, outline);
 }
 
-/* Whether the cells of a matrix are smaller than the pixels of a PNG: nearest neighbour would leave some out. */
+/* Returns true if the cells of a matrix are smaller than the pixels of a PNG; nearest neighbour would leave some
+ * out. */
 static bool has_tiny_cells(const canvas *on, size_t rows, size_t columns)
 {
     double width = 1, height = 1;
@@ -211,14 +213,14 @@ static bool has_tiny_cells(const canvas *on, size_t rows, size_t columns)
     return !on->vector && rows > 1 && columns > 1 && (width < 1 || height < 1);
 }
 
-/* Draws one pixel a cell, nearest neighbour: a viewer must not blend cells. If a PNG has fewer pixels than cells, these
- * are averaged. */
+/* Draws one pixel for each cell by nearest neighbour, since a viewer must not blend cells. If a PNG has fewer pixels
+ * than cells, these are averaged. */
 static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     canvas *on = self;
     cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)columns, (int)rows);
     unsigned char *pixels = cairo_image_surface_get_data(image);
-    if (pixels) { /* else the surface carries the error into the context when it becomes the source */
+    if (pixels) { /* if it is NULL, the surface carries the error into the context */
         size_t stride_bytes = (size_t)cairo_image_surface_get_stride(image);
         for (size_t y = 0; y < rows; y++) {
             for (size_t x = 0; x < columns; x++, rgb += 3) {
@@ -234,7 +236,7 @@ static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t 
     cairo_set_source_surface(on->cairo, image, 0, 0);
     const bool averaged = has_tiny_cells(on, rows, columns);
     cairo_pattern_set_filter(cairo_get_source(on->cairo), averaged ? CAIRO_FILTER_GOOD : CAIRO_FILTER_NEAREST);
-    if (averaged) { /* edges are not blended with what is not there */
+    if (averaged) { /* edges are not blended with the outside */
         cairo_pattern_set_extend(cairo_get_source(on->cairo), CAIRO_EXTEND_PAD);
         cairo_rectangle(on->cairo, 0, 0, (double)columns, (double)rows);
         cairo_fill(on->cairo);
@@ -245,14 +247,14 @@ static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t 
     cairo_surface_destroy(image);
 }
 
-/* Emoji fonts: bitmaps, layers or drawings instead of outlines. */
+/* Returns true for emoji fonts, which have bitmaps, layers or drawings instead of outlines. */
 static bool has_colour_glyphs(PangoFont *font)
 {
     hb_face_t *face = hb_font_get_face(pango_font_get_hb_font(font));
     return hb_ot_color_has_png(face) || hb_ot_color_has_layers(face) || hb_ot_color_has_svg(face);
 }
 
-/* cairo 1.16 puts colour glyphs into a PDF with 72 dots per inch. Drawn here with 600, at the current point. */
+/* Draws colour glyphs at the current point with 600 dots per inch; cairo 1.16 would put them into a PDF with 72. */
 static void show_colour_run(cairo_t *cairo, PangoLayoutRun *run)
 {
     const double scale = 600.0 / 72;
@@ -279,7 +281,8 @@ static void show_colour_run(cairo_t *cairo, PangoLayoutRun *run)
     cairo_surface_destroy(image);
 }
 
-/* Run by run from the left: a line mixes fonts, and runs of colour glyphs need their own way into a PDF. */
+/* Draws a line run by run from the left: a line mixes fonts, and runs of colour glyphs need their own way into a
+ * PDF. */
 static void show_line(canvas *on, PangoLayoutLine *line, const char *text, draw_colour colour)
 {
     double x = 0;
@@ -300,7 +303,7 @@ static void canvas_text(void *self, const char *text, draw_place place, const dr
     canvas *on = self;
     PangoLayoutLine *line = lay_out(on->ruler, text, strlen(text), font);
     on->missing += (size_t)pango_layout_get_unknown_glyphs_count(on->ruler->layout);
-    if (!on->cairo) return; /* only counting */
+    if (!on->cairo) return; /* this pass only counts */
     double along = place.along == DRAW_START ? 0 : place.along == DRAW_MIDDLE ? -width / 2 : -width;
     const double down = draw_baseline(&place, font);
     cairo_save(on->cairo);
@@ -333,13 +336,13 @@ static const draw_methods canvas_methods = {
     .unclip = canvas_unclip,
 };
 
-/* Replays the list onto a surface with the given units per mm and finishes it. The surface stays the caller's. */
+/* Replays the list onto a surface with the given units per mm and finishes it. The caller keeps the surface. */
 static deberta_status render(const draw_list *list, const draw_ruler *ruler, cairo_surface_t *surface,
                              double units_per_mm, bool vector, deberta_error *err)
 {
     canvas on = {.cairo = cairo_create(surface), .ruler = ruler->self, .vector = vector};
     cairo_scale(on.cairo, units_per_mm, units_per_mm);
-    if (!vector) { /* paper */
+    if (!vector) { /* white paper */
         cairo_set_source_rgb(on.cairo, 1, 1, 1);
         cairo_paint(on.cairo);
     }
@@ -398,7 +401,7 @@ deberta_status draw_cairo_pixels(const draw_list *list, const draw_ruler *ruler,
     return status;
 }
 
-/* cairo hands over a PDF piece by piece. */
+/* Appends a piece of a PDF, as cairo delivers it. */
 static cairo_status_t write_to_buffer(void *closure, const unsigned char *data, unsigned int length)
 {
     byte_buffer *out = closure;
@@ -414,7 +417,8 @@ deberta_status draw_cairo_pdf(const draw_list *list, const draw_ruler *ruler, co
         write_to_buffer, out, draw_page_width(list) * points_per_mm, draw_page_height(list) * points_per_mm);
     if (title && *title) cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
     if (subject && *subject) cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_SUBJECT, subject);
-    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, ""); /* otherwise the current time */
+    /* without it cairo writes the current time */
+    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, "");
     deberta_status status = render(list, ruler, surface, points_per_mm, true, err);
     cairo_surface_destroy(surface);
     return status;

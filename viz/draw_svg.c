@@ -1,5 +1,5 @@
-/* Writes numbers with three decimals (a thousandth of a point) in no locale; nothing depends on time or on pointers, so
- * the same drawing is the same file.
+/* Writes SVG. Numbers have three decimals (a thousandth of a point) in any locale; nothing depends on time or on
+ * pointers, so the same drawing gives the same file.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/draw_svg.h"
@@ -10,7 +10,7 @@
 
 #include "core/base/numbers.h"
 
-enum { MOST_CELLS = 64 }; /* on a side, drawn one by one; more are an image */
+enum { MOST_CELLS = 64 }; /* most cells on a side that are drawn one by one; larger matrices are an image */
 
 typedef struct svg_writer {
     byte_buffer *out;
@@ -50,7 +50,7 @@ static void rect_attributes(byte_buffer *out, draw_rect rect)
     length_attribute(out, "height", rect.height);
 }
 
-/* "none" and not a missing attribute: the default fill of SVG is black. */
+/* Writes a colour; "none" instead of a missing attribute, because the default fill of SVG is black. */
 static void colour_attribute(byte_buffer *out, const char *name, draw_colour colour)
 {
     if (colour.a == 0) {
@@ -93,7 +93,7 @@ static void svg_box(void *self, draw_rect rect, draw_colour fill, const draw_pen
     byte_buffer_text(out, "/>\n");
 }
 
-/* SEGMENTS: every second point starts anew. */
+/* With SEGMENTS every second point begins a new segment. */
 static void svg_path(void *self, const draw_point *points, size_t count, draw_shape shape, draw_colour fill,
                      const draw_pen *pen)
 {
@@ -122,8 +122,8 @@ static void svg_disc(void *self, draw_point centre, double radius, draw_colour f
     byte_buffer_text(out, "/>\n");
 }
 
-/* Cells of one colour beside each other are one rectangle of a path. Viewers that smooth images, librsvg among them,
- * draw these as they are. */
+/* Writes cells as rectangles of paths, one for neighbours of one colour. Viewers that smooth images, librsvg among
+ * them, draw these sharply. */
 static void svg_cells(byte_buffer *out, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     byte_buffer_text(out, "<g shape-rendering=\"crispEdges\" transform=\"translate(");
@@ -145,7 +145,8 @@ static void svg_cells(byte_buffer *out, draw_rect rect, const uint8_t *rgb, size
     byte_buffer_text(out, "</g>\n");
 }
 
-/* Writes one pixel a cell; "pixelated" keeps viewers from smoothing it, and older ones understand optimizeSpeed. */
+/* Writes one pixel for each cell; "pixelated" keeps viewers from smoothing it, and older ones understand
+ * optimizeSpeed. */
 static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     svg_writer *writer = self;
@@ -164,8 +165,8 @@ static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t row
     byte_buffer_free(&png);
 }
 
-/* True when the first letter with a direction belongs to a script written from right to left (Hebrew, Arabic and
- * relatives). */
+/* Returns true if the first letter with a direction belongs to a script written from right to left (Hebrew, Arabic
+ * and relatives). */
 static bool reads_leftwards(const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
@@ -181,7 +182,8 @@ static bool reads_leftwards(const char *text)
     return false;
 }
 
-/* textLength makes a replacement font as wide as the measured one: labels stay where they were laid out. */
+/* Writes a text with textLength, which makes a replacement font as wide as the measured one, so that labels stay in
+ * place. */
 static void svg_text(void *self, const char *text, draw_place place, const draw_font *font, double width)
 {
     byte_buffer *out = ((svg_writer *)self)->out;
@@ -217,8 +219,8 @@ static void svg_text(void *self, const char *text, draw_place place, const draw_
     byte_buffer_text(out, "</text>\n");
 }
 
-/* Two figures may be on one page, so ids begin with the hash of their figure. It is known at the end: until then there
- * are as many zeros. Texts cannot look like these two, because their quotes are escaped. */
+/* Two figures may be on one page, so ids begin with the hash of their figure. It is known at the end; until then
+ * there are as many zeros. Texts cannot contain this sequence, because their quotes are escaped. */
 #define UNKNOWN_HASH "0000000000000000"
 #define CLIP_ID      "<clipPath id=\"clip-"
 #define CLIP_USE     "<g clip-path=\"url(#clip-"
@@ -242,7 +244,7 @@ static void name_clips(byte_buffer *out, size_t first)
     write_hash(out, first, CLIP_USE, hash);
 }
 
-/* Every clip is a group; unclip closes it. */
+/* Opens a group for every clip; unclip closes it. */
 static void svg_clip(void *self, draw_rect rect)
 {
     svg_writer *writer = self;
@@ -261,7 +263,7 @@ static void svg_group(void *self, const char *name)
     byte_buffer_text(out, "\">\n");
 }
 
-/* Size in mm for print, coordinates in points for editing. */
+/* Writes the head: the size in mm for print, coordinates in points for editing. */
 static void svg_head(byte_buffer *out, const draw_list *list, const char *families, const char *title,
                      const provenance_entry *entries, size_t entry_count)
 {
@@ -312,7 +314,7 @@ void draw_svg(const draw_list *list, const char *families, const char *title, co
     svg_writer writer = {.out = out};
     const size_t first = out->size_bytes;
     svg_head(out, list, families, title, entries, entry_count);
-    byte_buffer_text(out, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"); /* paper, as in a PNG */
+    byte_buffer_text(out, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"); /* white paper, as in a PNG */
     draw_replay(list, &methods, &writer);
     byte_buffer_text(out, "</svg>\n");
     if (writer.clips) name_clips(out, first);

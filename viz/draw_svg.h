@@ -1,5 +1,5 @@
-/* Writes SVG with real text: selectable, searchable, editable, read aloud. cairo does not write it, because its SVG
- * turns letters into outlines.
+/* Writes SVG with real text: selectable, searchable, editable, accessible to screen readers. cairo is not used,
+ * because its SVG turns letters into outlines.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

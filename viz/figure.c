@@ -1,5 +1,5 @@
-/* Makes a file of a figure in three steps that fail apart: layout, bytes in memory, disk. Only the last one touches
- * existing files, and it renames.
+/* Makes a file of a figure in three steps: layout, bytes in memory, disk. Only the last one touches existing files,
+ * by renaming.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/figure.h"
@@ -19,7 +19,7 @@
 
 /* --------------------------------------------------------------------------------------------------------- style */
 
-/* Times and what has its shapes, then any other. */
+/* Families for "serif": Times and fonts of its shapes, then any other. */
 static const char *const serif_families = "TeX Gyre Termes, Nimbus Roman, Liberation Serif, Times New Roman, "
                                           "STIX Two Text, Noto Serif, DejaVu Serif, serif";
 
@@ -60,7 +60,7 @@ draw_font figure_bold_font(const figure_style *style) { return (draw_font){style
 
 double figure_page_width(const figure_style *style, double content)
 {
-    const double narrowest = fmin(60, style->width_mm); /* for titles and notes */
+    const double narrowest = fmin(60, style->width_mm); /* least width for titles and notes */
     return content < 0.97 * style->width_mm ? fmax(content, narrowest) : style->width_mm;
 }
 
@@ -144,7 +144,7 @@ void figure_letter(size_t index, char text[8])
 
 typedef enum figure_format { FORMAT_PNG, FORMAT_SVG, FORMAT_PDF } figure_format;
 
-/* Finds the format by suffix, in any case of letters. */
+/* Finds the format by the suffix, in upper or lower case. */
 static deberta_status format_of(const char *path, figure_format *format, deberta_error *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
@@ -160,7 +160,7 @@ static deberta_status format_of(const char *path, figure_format *format, deberta
                  dot);
 }
 
-/* Title and provenance as the formats can take them: valid UTF-8 without control characters. Release with
+/* Cleans title and provenance for all formats: valid UTF-8 without control characters. Release with
  * free_clean_style. */
 static void clean_style(figure_style *style)
 {
@@ -184,7 +184,7 @@ static void free_clean_style(figure_style *style)
     free((char *)style->title);
 }
 
-/* PDF has one field for it: "key: value" lines joined by "; ". */
+/* Returns the provenance as "key: value" lines joined by "; ", because PDF has one field for it. */
 static char *provenance_line(const figure_style *style)
 {
     byte_buffer line = {0};
@@ -198,7 +198,7 @@ static char *provenance_line(const figure_style *style)
     return (char *)line.data;
 }
 
-/* Appends the file of that format to out. */
+/* Appends the file in this format to out. */
 static deberta_status figure_encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style,
                                     figure_format format, byte_buffer *out, deberta_error *err)
 {
@@ -220,12 +220,12 @@ static deberta_status figure_encode(const draw_list *list, const draw_ruler *rul
     return DEBERTA_OK;
 }
 
-/* An unfinished output: its bytes, and the file that holds them until it gets its name. */
+/* An unfinished output: its bytes, and the file that holds them until it is renamed. */
 typedef struct output {
     const char *path;
     figure_format format;
     byte_buffer bytes;
-    atomic_file *file; /* NULL: written in place, because the target is a device or a pipe */
+    atomic_file *file; /* NULL: the target is a device or a pipe, and is written to directly */
 } output;
 
 static deberta_status write_device(const output *out, deberta_error *err)
@@ -245,7 +245,7 @@ static deberta_status write_output(output *out, deberta_error *err)
     return atomic_file_write(out->file, 0, out->bytes.data, out->bytes.size_bytes, err);
 }
 
-/* Writes all, then renames all: an error leaves the old files as they were. */
+/* Writes all outputs, then renames them all: an error leaves the old files as they were. */
 static deberta_status write_outputs(output *outputs, size_t count, deberta_error *err)
 {
     for (size_t i = 0; i < count; i++) DEBERTA_TRY(write_output(&outputs[i], err));
@@ -263,7 +263,7 @@ static void free_outputs(output *outputs, size_t count)
     free(outputs);
 }
 
-/* Release ruler and list also after a failure. */
+/* Lays out a figure. Release ruler and list also after a failure. */
 static deberta_status lay_out(figure_layout layout, const void *what, const figure_style *filled, draw_ruler *ruler,
                               draw_list **list, figure_notes *notes, deberta_error *err)
 {

@@ -1,5 +1,5 @@
-/* Draws thumbnails without tokens or axes: at this size only the pattern counts. All share one scale, so that patterns
- * can be compared.
+/* Draws thumbnails without tokens or axes, since at this size only the pattern counts. All share one scale, so that
+ * patterns can be compared.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/head_grid.h"
@@ -18,7 +18,7 @@ typedef struct plan {
     figure_style style;
     draw_font font, small;
     const palette *map;
-    double left, top, width, height; /* of the first thumbnail */
+    double left, top, width, height; /* place and size of the first thumbnail */
     size_t pool;
     heatmap_cells *cells; /* [layers][heads] */
     heatmap_scale scale;
@@ -43,13 +43,14 @@ static deberta_status check_grid(const head_grid *spec, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* The caller may show only some layers and heads; their numbers are those of the model. */
+/* Writes a layer's or head's number in the model, of which only some may be shown. */
 static void number_text(const size_t *numbers, size_t index, char text[TICK_TEXT_BYTES])
 {
     tick_text((double)(numbers ? numbers[index] : index), 1, text);
 }
 
-/* Thumbnails as large as the width allows, in whole pixels, the matrix pooled to whole pixels inside them. */
+/* Makes thumbnails as large as the width allows, in whole pixels, with the matrix pooled to whole pixels inside
+ * them. */
 static void head_grid_measure(const draw_list *list, plan *p)
 {
     const head_grid *spec = p->spec;
@@ -65,13 +66,14 @@ static void head_grid_measure(const draw_list *list, plan *p)
     double pixels = floor(fmin(room, largest_thumbnail) / pixel);
     p->pool = (size_t)fmax(1, ceil((double)spec->keys / fmax(1, pixels)));
     double drawn = ceil((double)spec->keys / (double)p->pool), each = floor(pixels / drawn);
-    if (each >= 1 && each * drawn >= 0.85 * pixels) pixels = each * drawn; /* even cells where that costs little */
+    /* even cells where that costs little width */
+    if (each >= 1 && each * drawn >= 0.85 * pixels) pixels = each * drawn;
     p->width = pixels * pixel;
     p->height = p->width * (double)spec->queries / (double)spec->keys;
     p->style.width_mm = figure_page_width(&p->style, p->left + (double)spec->heads * (p->width + gap) - gap + margin);
 }
 
-/* All heads, then the one scale for them. */
+/* Prepares the cells of all heads, then chooses their common scale. */
 static void head_grid_prepare(plan *p, figure_notes *notes)
 {
     const head_grid *spec = p->spec;
@@ -116,7 +118,7 @@ static void draw_thumbnails(draw_list *list, const plan *p)
     }
 }
 
-/* Axis names around the grid; legend and notes beneath. Returns the y under everything. */
+/* Draws axis names around the grid, legend and notes below. Returns the y below everything. */
 static double draw_frame(draw_list *list, const plan *p, const figure_notes *notes)
 {
     double wide = (double)p->spec->heads * (p->width + gap) - gap,

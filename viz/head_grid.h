@@ -11,10 +11,10 @@ typedef struct head_grid {
     const float *const *maps; /* [layers][heads] matrices of [queries][stride]; NULL leaves a place empty */
     size_t layers, heads;     /* rows and columns of the grid */
     size_t queries, keys, stride;
-    const size_t *layer_numbers, *head_numbers; /* what stands beside them; NULL: 0, 1, 2 ... */
+    const size_t *layer_numbers, *head_numbers; /* numbers beside them; NULL: 0, 1, 2 ... */
     heatmap_kind kind;
     bool keep_row_mean;   /* as in attention_figure */
-    heatmap_choice scale; /* HEATMAP_PANEL and HEATMAP_ROW are no choices here: the grid is for comparing */
+    heatmap_choice scale; /* never HEATMAP_PANEL or HEATMAP_ROW, because the grid is for comparing */
     const char *palette;  /* NULL: polar for signed values, else blues */
     const char *unit;     /* NULL: "logit" or "probability" */
 } head_grid;

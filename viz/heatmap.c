@@ -1,4 +1,4 @@
-/* Prepares, scales and draws the cells of heat maps: numbers are double until they are stored as the float that is
+/* Prepares, scales and draws the cells of heat maps. Values are double until they are stored as the float that is
  * drawn; a colour is one table look-up.
  *
  * SPDX-License-Identifier: MIT */
@@ -14,7 +14,7 @@
 
 /* ------------------------------------------------------------------------------------------------------ preparing */
 
-/* Masked keys (-inf) take no part in a softmax, and so none in its mean. */
+/* Returns the mean without masked keys (-inf), which take no part in a softmax. */
 static double finite_mean(const float *row, size_t count)
 {
     double sum = 0;
@@ -29,7 +29,7 @@ static double finite_mean(const float *row, size_t count)
 
 static bool showable(float value, bool positive) { return isfinite(value) && (!positive || value > 0); }
 
-/* Counted in the matrix, not in the pooled cells: the note speaks of the data. */
+/* Counts values in the matrix, not in the pooled cells, because the note describes the data. */
 static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, bool positive)
 {
     for (size_t i = 0; i < matrix->rows; i++) {
@@ -47,7 +47,8 @@ static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, boo
     }
 }
 
-/* Adds one row of the matrix to the sums of the drawn row it belongs to. What cannot be shown makes the sum NaN. */
+/* Adds one row of the matrix to the sums of the drawn row it belongs to. A value that cannot be shown makes the sum
+ * NaN. */
 static void heatmap_add_row(double *sums, const float *row, size_t columns, double offset, bool positive,
                             size_t column_pool)
 {
@@ -69,7 +70,7 @@ void heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap
     double *sums = memory_take(columns, sizeof *sums);
     bool positive = kind == HEATMAP_LOG;
     count_values(cells, matrix, positive);
-    /* Rounding dust of a row whose cells are all equal must not be blown up to full colour. */
+    /* Rounding errors of a row whose cells are all equal must not be scaled up to full colour. */
     double dust = centre ? 1e-6 * cells->magnitude : 0;
     for (size_t i = 0; i < rows; i++) {
         size_t first = i * row_pool, last = first + row_pool < matrix->rows ? first + row_pool : matrix->rows;
@@ -119,7 +120,7 @@ typedef struct value_range {
     size_t finite;
 } value_range;
 
-/* The range of everything that shares a scale. low > high when there is no finite value. */
+/* Returns the range of all cells that share a scale; low > high if there is no finite value. */
 static value_range range_of(const heatmap_cells *const *panels, size_t count)
 {
     value_range range = {INFINITY, -INFINITY, 0};
@@ -156,14 +157,14 @@ static void robust_range(value_range *range, heatmap_kind kind, double percentil
     if (used > 0) {
         double high = sorted[(size_t)ceil(percentile / 100 * (double)(used - 1))];
         double low = sorted[(size_t)floor((1 - percentile / 100) * (double)(used - 1))];
-        /* Almost all cells equal: percentiles say nothing, keep the extremes. */
+        /* If almost all cells are equal, percentiles mean nothing, and the extremes are kept. */
         if (kind == HEATMAP_SIGNED ? high > 0 : high > low)
             *range = (value_range){kind == HEATMAP_SIGNED ? -high : low, high, used};
     }
     free(sorted);
 }
 
-/* Cells at the very limit are not clipped. */
+/* Counts clipped cells; those at the very limit are not clipped. */
 static void count_clipped(heatmap_scale *scale, const heatmap_cells *const *panels, size_t count)
 {
     for (size_t p = 0; p < count; p++)
@@ -185,14 +186,14 @@ void heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choic
     if (kind == HEATMAP_SIGNED || (kind == HEATMAP_RANGE && choice->symmetric))
         range = (value_range){-largest, largest, range.finite};
     if (kind == HEATMAP_POSITIVE) range.low = fmin(0, range.low);
-    if (!(range.low < range.high)) { /* all equal: some scale around it */
+    if (!(range.low < range.high)) { /* all values are equal, so the scale is some range around them */
         static const double below[] = {[HEATMAP_SIGNED] = 1, [HEATMAP_POSITIVE] = 0, [HEATMAP_RANGE] = 0.5};
         static const double above[] = {[HEATMAP_SIGNED] = 1, [HEATMAP_POSITIVE] = 1, [HEATMAP_RANGE] = 0.5};
         double middle = range.low;
-        if (kind == HEATMAP_LOG && middle <= 0) middle = 1; /* no cell at all */
+        if (kind == HEATMAP_LOG && middle <= 0) middle = 1; /* there is no cell */
         range.low = kind == HEATMAP_LOG ? middle / 2 : middle - below[kind];
         range.high = kind == HEATMAP_LOG ? middle * 2 : middle + above[kind];
-        /* what is not negative may be unable to be */
+        /* a quantity without negative values may have none by nature */
         if (kind == HEATMAP_RANGE && middle >= 0 && !choice->symmetric) range.low = fmax(0, range.low);
     }
     if (choice->policy == HEATMAP_FIXED) range = (value_range){choice->low, choice->high, 0};
@@ -220,7 +221,7 @@ draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, doubl
 
 static const draw_colour unknown_fill = {225, 225, 225, 255};
 
-/* Row by row from the top, as images are. */
+/* Fills the colours row by row from the top, as images are stored. */
 static void cell_colours(uint8_t *rgb, const heatmap_cells *cells, const heatmap_scale *scale, const palette *map)
 {
     draw_colour table[PALETTE_LEVELS_MAX];
@@ -236,7 +237,7 @@ static void cell_colours(uint8_t *rgb, const heatmap_cells *cells, const heatmap
     }
 }
 
-/* True when row i has exactly the run [from, to) of unknown cells. */
+/* Returns true if row i has exactly the run [from, to) of unknown cells. */
 static bool same_run(const heatmap_cells *cells, size_t i, size_t from, size_t to)
 {
     const float *row = cells->values + i * cells->columns;
@@ -246,7 +247,7 @@ static bool same_run(const heatmap_cells *cells, size_t i, size_t from, size_t t
     return true;
 }
 
-/* Unknown cells are hatched run by run, runs that repeat below as one rectangle. */
+/* Hatches unknown cells run by run; runs that repeat below are one rectangle. */
 static void hatch_unknown(draw_list *list, draw_rect rect, double cell_width, double cell_height,
                           const heatmap_cells *cells)
 {

@@ -19,8 +19,8 @@ typedef struct plan {
     heatmap_cells *cells; /* [panel_count], centred */
     figure_style style;
     draw_font font, small, bold;
-    double reach, smallest;                    /* largest |value|; what a line needs to be drawn */
-    double query_width, key_width, gap, pitch; /* mm: label columns, the space for lines, distance of tokens */
+    double reach, smallest;                    /* largest |value|; least |value| of a drawn line */
+    double query_width, key_width, gap, pitch; /* in mm: label columns, the space for lines, distance of tokens */
     double rows;                               /* tokens in the longer column */
     size_t across;                             /* panels side by side */
     size_t left_out;
@@ -73,7 +73,7 @@ static void line_view_prepare(plan *p, figure_notes *notes)
     p->smallest = (spec->smallest > 0 ? spec->smallest : 0.05) * p->reach;
 }
 
-/* Equal lines keep a fixed order: qsort alone gives none, and the bytes of the file depend on it. */
+/* Orders lines, with a fixed order of equal ones: qsort alone gives none, and the bytes of the file depend on it. */
 static int weaker_first(const void *a, const void *b)
 {
     const line_view_line *s = a, *t = b;
@@ -83,7 +83,7 @@ static int weaker_first(const void *a, const void *b)
     return (s->key > t->key) - (s->key < t->key);
 }
 
-/* At least a hairline of 0.3 pt, which prints; the width says more than the opacity does. */
+/* Returns a pen of at least 0.3 pt, which prints; the width shows the value more than the opacity does. */
 static draw_pen pen_of(const plan *p, double value)
 {
     double strength = fabs(value) / p->reach;
@@ -118,7 +118,7 @@ static void draw_lines(draw_list *list, plan *p, const heatmap_cells *cells, dou
     free(lines);
 }
 
-/* The query columns end, the key columns begin at the lines. */
+/* Draws tokens: the query columns end, the key columns begin at the lines. */
 static void draw_tokens(draw_list *list, const plan *p, const figure_label *labels, size_t count, double x, double y,
                         bool left)
 {
@@ -131,7 +131,7 @@ static void draw_tokens(draw_list *list, const plan *p, const figure_label *labe
     }
 }
 
-/* Sample lines with their values, so that widths can be read. Returns the y beneath. */
+/* Draws sample lines with their values as a legend for the widths. Returns the y below. */
 static double draw_key(draw_list *list, const plan *p, double y)
 {
     static const double parts[] = {1, 0.5, 0.2, -1, -0.5, -0.2};
@@ -174,20 +174,20 @@ static double width_of_each(const plan *p, size_t across)
     return (p->style.width_mm - 2 * margin - panel_gap * (double)(across - 1)) / (double)across;
 }
 
-/* Width that remains for the lines between the tokens. */
+/* Returns the width that remains for the lines between the tokens. */
 static double lines_room(const plan *p, size_t across)
 {
     return width_of_each(p, across) - p->query_width - p->key_width - 2;
 }
 
-/* each: width of a panel. Returns the y beneath everything. */
+/* Draws the view. each: width of a panel. Returns the y below everything. */
 static double draw_view(draw_list *list, plan *p, double each, const figure_notes *notes)
 {
     const line_view *spec = p->spec;
     bool titled = false;
     for (size_t k = 0; k < spec->panel_count; k++) titled |= spec->panels[k].title != NULL;
     const double title_height = titled ? draw_type_height(&p->bold) + 1 : 0,
-                 line = p->rows * p->pitch + title_height + 2, /* of panels */
+                 line = p->rows * p->pitch + title_height + 2, /* height of a line of panels */
         top = draw_key(list, p, figure_title(list, &p->style) + margin) + title_height;
     for (size_t k = 0; k < spec->panel_count; k++) {
         const double x = margin + (double)(k % p->across) * (each + panel_gap) + p->query_width + 1,

@@ -21,9 +21,9 @@ typedef struct line_view {
     size_t queries, keys;
     heatmap_kind kind;                             /* HEATMAP_SIGNED or HEATMAP_POSITIVE */
     bool keep_row_mean;                            /* as in attention_figure */
-    const figure_label *query_labels, *key_labels; /* needed: lines between unnamed points say nothing */
-    double smallest; /* lines below this part of the largest |value| are left out; 0 = 0.05 */
-    bool one_query;  /* only the lines of `query`, its token in bold */
+    const figure_label *query_labels, *key_labels; /* required, since lines between unnamed points mean nothing */
+    double smallest; /* fraction of the largest |value| below which lines are left out; 0 = 0.05 */
+    bool one_query;  /* true: only the lines of `query`, with its token in bold */
     size_t query;
     const char *unit; /* NULL: "logit" or "probability" */
 } line_view;

@@ -1,16 +1,16 @@
 /* Holds the colour tables, RRGGBB in hexadecimal, one after the other.
  *
- * viridis, cividis and magma: the data of matplotlib's maps of these names, rounded to 8 bits. viridis and magma are by
- * Nathaniel J. Smith, Stefan van der Walt and Eric Firing, cividis by Jamie R. Nunez, Christopher R. Anderton and Ryan
- * S. Renslow; all three were put into the public domain by their authors (CC0 1.0).
+ * viridis, cividis and magma: the data of matplotlib's maps of these names, rounded to 8 bits. viridis and magma are
+ * by Nathaniel J. Smith, Stefan van der Walt and Eric Firing, cividis by Jamie R. Nunez, Christopher R. Anderton and
+ * Ryan S. Renslow; all three were put into the public domain by their authors (CC0 1.0).
  *
  * polar: made for this program, from straight lines in CIELAB lightness. Negative: white (L 100) to dark blue (L 16);
  * positive: white to vermilion (L 48). On each side lightness falls steadily, so larger magnitude is darker on paper,
- * and a value is lighter than its negative, so the two extremes stay apart in greyscale. A mid grey alone does not tell
- * a moderate negative from a large positive value: for strictly grey print a sequential map on signed data does (dark,
- * grey, light).
+ * and a value is lighter than its negative, so the two extremes stay apart in greyscale. A mid grey alone does not
+ * distinguish a moderate negative from a large positive value; for strictly grey print a sequential map on signed
+ * data does (dark, grey, light).
  *
- * blues and greys: made for this program, from white, as the paper is, to a dark end.
+ * blues and greys: made for this program, from the white of paper to a dark end.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/palette.h"
@@ -20,7 +20,7 @@
 
 struct palette {
     const char *name, *digits;
-    size_t anchors, levels; /* levels > anchors are interpolated */
+    size_t anchors, levels; /* colours in the table; levels beyond these are interpolated */
     bool diverging;
 };
 
@@ -104,7 +104,7 @@ static unsigned anchor_channel(const palette *map, size_t anchor, size_t channel
     return hex_digit(pair[0]) * 16 + hex_digit(pair[1]);
 }
 
-/* Integer arithmetic, so that a level is the same byte everywhere. */
+/* Returns a channel of a level, in integer arithmetic, so that a level is the same byte everywhere. */
 static uint8_t level_channel(const palette *map, size_t level, size_t channel)
 {
     size_t scaled = level * (map->anchors - 1), spaces = map->levels - 1;
@@ -135,9 +135,9 @@ draw_colour palette_ink_on(draw_colour background)
     return palette_grey(background) < 0.5 ? (draw_colour){255, 255, 255, 255} : (draw_colour){0, 0, 0, 255};
 }
 
-/* After Okabe and Ito's set for colour-deficient vision (2008), without its yellow, which vanishes on white, and with
- * two colours more for stacks of many parts. Darkness alternates, so that neighbours in a stack stay apart in
- * greyscale. */
+/* Returns a colour of a series, after Okabe and Ito's set for colour-deficient vision (2008), without its yellow,
+ * which vanishes on white, and with two more colours for stacks of many parts. Darkness alternates, so that
+ * neighbours in a stack stay apart in greyscale. */
 draw_colour palette_series(size_t index)
 {
     static const draw_colour colours[PALETTE_SERIES_COUNT] = {

@@ -16,24 +16,25 @@ enum { PALETTE_LEVELS_MAX = 257, PALETTE_SERIES_COUNT = 10 };
 
 typedef struct palette palette;
 
-/* NULL when there is no such map. */
+/* Returns the palette of that name; NULL if there is none. */
 const palette *palette_find(const char *name);
-extern const char *const palette_list[]; /* the names, NULL-terminated */
-/* The names of all palettes for a message, separated by ", ". */
+extern const char *const palette_list[]; /* names of the palettes, NULL-terminated */
+/* Returns the names of all palettes for a message, separated by ", ". */
 const char *palette_names(void);
 bool palette_is_diverging(const palette *map);
 
 /* Writes all levels and returns how many there are (256 or 257). */
 size_t palette_table(const palette *map, draw_colour table[PALETTE_LEVELS_MAX]);
-/* The level that shows position, a number in [0, 1]; outside it is clamped. */
+/* Returns the level for a position in [0, 1]; a position outside is clamped. */
 size_t palette_level(size_t levels, double position);
 
-/* Luma of a colour in [0, 1] (0.299 R + 0.587 G + 0.114 B), what a greyscale print leaves of it. */
+/* Returns the luma of a colour in [0, 1] (0.299 R + 0.587 G + 0.114 B), which a greyscale print keeps of it. */
 double palette_grey(draw_colour colour);
-/* Black or white, whichever can be read on the colour. */
+/* Returns black or white, whichever is readable on the colour. */
 draw_colour palette_ink_on(draw_colour background);
 
-/* Colour number index of a chart, repeating after PALETTE_SERIES_COUNT. Neighbours differ in greyscale too. */
+/* Returns colour number `index` of a chart, repeating after PALETTE_SERIES_COUNT. Neighbours differ in greyscale
+ * too. */
 draw_colour palette_series(size_t index);
-/* The colour with so much black or white in it that its palette_grey is `grey`, above 0 and at most 1. */
+/* Returns the colour mixed with black or white so that its palette_grey is `grey`, above 0 and at most 1. */
 draw_colour palette_shade(draw_colour colour, double grey);

@@ -1,4 +1,4 @@
-/* Writes an image into memory. The image is in memory and has a size that cairo took, so that only memory can be short.
+/* Writes an image into memory. The image has a size that cairo accepted, so only a lack of memory can make it fail.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/png_metadata.h"
@@ -47,8 +47,8 @@ static void write_entries(png_structp png, png_infop info, const provenance_entr
     }
 }
 
-/* Colours of an image with at most 256 of them, and which pixel has which. A heat map has few, and a third of the bytes
- * so. */
+/* Colours of an image with at most 256 of them, and the index of each pixel's colour. A heat map has few colours, and
+ * indexes take a third of the bytes. */
 typedef struct colour_table {
     png_color colours[256];
     int count;
@@ -57,7 +57,7 @@ typedef struct colour_table {
 
 static void index_colours(colour_table *table, const uint8_t *rgb, size_t pixels)
 {
-    enum { SLOTS = 1024 }; /* open addressing; at most a quarter full */
+    enum { SLOTS = 1024 }; /* slots of a hash table with open addressing; at most a quarter full */
     int16_t slots[SLOTS];
     memset(slots, -1, sizeof slots);
     table->indexes = memory_take(pixels, 1);
@@ -91,7 +91,7 @@ static void write_image(png_structp png, png_infop info, const uint8_t *rgb, con
         png_uint_32 per_metre = (png_uint_32)(dpi / 0.0254 + 0.5);
         png_set_pHYs(png, info, per_metre, per_metre, PNG_RESOLUTION_METER);
     }
-    /* Few colours and repeated rows: filters would only spread them out (twice the size for a head grid). */
+    /* Images with few colours and repeated rows compress better without filters (a head grid to half the size). */
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
     write_entries(png, info, entries, entry_count);
     png_write_info(png, info);

@@ -13,7 +13,7 @@ typedef struct provenance_entry {
     const char *key, *value;
 } provenance_entry;
 
-/* rgb: rows * columns colours of 3 bytes. dpi <= 0 leaves pHYs out. Values beyond ASCII become iTXt (UTF-8). No time
- * chunk. */
+/* Encodes an image. rgb: rows * columns colours of 3 bytes. dpi <= 0 leaves pHYs out. Values beyond ASCII become iTXt
+ * (UTF-8). There is no time chunk. */
 void png_encode(const uint8_t *rgb, size_t rows, size_t columns, double dpi, const provenance_entry *entries,
                 size_t entry_count, byte_buffer *out);

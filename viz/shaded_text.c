@@ -1,4 +1,4 @@
-/* Sets tokens as lines of boxes, each in the colour of its number. SPDX-License-Identifier: MIT */
+/* Sets tokens as lines of boxes, each in the colour of its value. SPDX-License-Identifier: MIT */
 #include "viz/shaded_text.h"
 
 #include <math.h>
@@ -15,7 +15,8 @@ static double largest_value(const shaded_text *spec)
     return most > 0 ? most : 1;
 }
 
-/* A token that begins a word and does not fit begins a line; a piece of a word stays beside the one before it. */
+/* Draws the tokens. A token that begins a word and does not fit begins a line; a piece of a word stays beside the one
+ * before it. */
 static double draw_tokens(draw_list *list, const shaded_text *spec, const figure_style *style,
                           const heatmap_scale *scale, const palette *map, double top)
 {

@@ -1,5 +1,5 @@
-/* Chooses steps of 1, 2 or 5 times a power of ten, in which people count. Ticks are multiples of the step, so
- * neighbouring figures share them, and not divisions of the range.
+/* Chooses ticks at steps of 1, 2 or 5 times a power of ten. Ticks are multiples of the step instead of divisions of
+ * the range, so neighbouring figures share them.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/ticks.h"
@@ -12,20 +12,20 @@
 
 #define MINUS "\xE2\x88\x92"
 
-/* The slack keeps an end that is a multiple but for rounding. */
+/* Returns the multiples of a step in a range; a tolerance keeps an end that is a multiple but for rounding. */
 static tick_set multiples(double low, double high, double step)
 {
     tick_set ticks = {.step = step};
     double slack = 1e-9 * (high - low) / step;
     for (double k = ceil(low / step - slack); k <= floor(high / step + slack) && ticks.count < TICKS_MAX; k++)
-        ticks.at[ticks.count++] = k * step + 0.0; /* + 0.0: no negative zero */
+        ticks.at[ticks.count++] = k * step + 0.0; /* + 0.0 removes a negative zero */
     return ticks;
 }
 
-/* Tries steps upwards from one that is fine enough: 1, 2, 5, 10 ... until there are no more than `most` ticks. */
+/* Tries steps upwards from a fine one: 1, 2, 5, 10 ... until there are no more than `most` ticks. */
 static tick_set linear_from(double low, double high, size_t most, double step)
 {
-    static const double factors[] = {2, 2.5, 2}; /* 1 2 5 10 */
+    static const double factors[] = {2, 2.5, 2}; /* from 1 to 2, 5, 10 */
     assert(low < high && most >= 2);
     if (most > TICKS_MAX) most = TICKS_MAX;
     for (size_t i = 0; (high - low) / step >= (double)most; i++) step *= factors[i % 3];
@@ -43,7 +43,7 @@ tick_set ticks_whole(double low, double high, size_t most)
     return linear_from(low, high, most, fmax(1, pow(10, floor(log10((high - low) / (double)most)))));
 }
 
-/* The values digit * 10^k of a range. */
+/* Returns the values digit * 10^k of a range. */
 static tick_set digits_of_decades(double low, double high, const double *digits, size_t count)
 {
     tick_set ticks = {0};
@@ -55,7 +55,7 @@ static tick_set digits_of_decades(double low, double high, const double *digits,
     return ticks;
 }
 
-/* Powers of the base, or every second, third ... of them. */
+/* Returns powers of the base, or every second, third ... of them. */
 static tick_set powers(double low, double high, double base, size_t most)
 {
     const double first = ceil(log(low) / log(base) - 1e-9), last = floor(log(high) / log(base) + 1e-9);
@@ -70,16 +70,17 @@ tick_set ticks_log(double low, double high, double base, size_t most)
     static const double digits[] = {1, 2, 5}, thirds[] = {1, 3};
     assert(0 < low && low < high && most >= 2);
     if (most > TICKS_MAX) most = TICKS_MAX;
-    const bool decades = base == 10 && high / low >= 8 && 3 * log10(high / low) < TICKS_MAX; /* shorter: linear */
+    /* a shorter range gets linear ticks */
+    const bool decades = base == 10 && high / low >= 8 && 3 * log10(high / low) < TICKS_MAX;
     tick_set ticks = decades ? digits_of_decades(low, high, digits, 3) : (tick_set){0};
     if (ticks.count >= 2 && ticks.count <= most) return ticks;
     if (decades) ticks = digits_of_decades(low, high, thirds, 2);
     if (ticks.count >= 2 && ticks.count <= most) return ticks;
     ticks = powers(low, high, base, most);
-    return ticks.count >= 2 ? ticks : ticks_linear(low, high, most); /* a short stretch: linear ticks say more */
+    return ticks.count >= 2 ? ticks : ticks_linear(low, high, most); /* in a short range linear ticks are better */
 }
 
-/* snprintf follows the locale of the program; figures always have a point. */
+/* Formats a number with a point, because snprintf follows the locale of the program. */
 static void plain(char *text, size_t size_bytes, const char *format, int precision, double value)
 {
     snprintf(text, size_bytes, format, precision, value);
@@ -114,7 +115,7 @@ void tick_text(double value, double step, char text[TICK_TEXT_BYTES])
         }
     }
     size_t used = 0;
-    bool zero = strspn(digits, "-0.") == strlen(digits); /* -0.0 is 0.0 */
+    bool zero = strspn(digits, "-0.") == strlen(digits); /* -0.0 is written as 0.0 */
     for (const char *at = digits + (zero && digits[0] == '-'); *at && used + 4 < TICK_TEXT_BYTES; at++) {
         if (*at == '-') {
             memcpy(text + used, MINUS, 3);

@@ -10,17 +10,18 @@ enum { TICKS_MAX = 64, TICK_TEXT_BYTES = 32 };
 typedef struct tick_set {
     double at[TICKS_MAX];
     size_t count;
-    double step; /* linear ticks: the distance; 0 for logarithmic ones */
+    double step; /* distance of linear ticks; 0 for logarithmic ones */
 } tick_set;
 
-/* Multiples of 1, 2 or 5 times a power of ten inside [low, high], at most `most` of them (>= 2). low < high, both
- * finite. */
+/* Returns multiples of 1, 2 or 5 times a power of ten inside [low, high], at most `most` of them (>= 2). low < high,
+ * both finite. */
 tick_set ticks_linear(double low, double high, size_t most);
-/* Ticks at whole numbers: the step is never below 1. */
+/* Returns ticks at whole numbers: the step is never below 1. */
 tick_set ticks_whole(double low, double high, size_t most);
-/* 1, 2, 5 or only powers of `base` (2 or 10) inside [low, high], 0 < low < high, thinned to at most `most`. */
+/* Returns 1, 2, 5 times powers of `base` (2 or 10), or only the powers, inside [low, high], 0 < low < high, thinned
+ * to at most `most`. */
 tick_set ticks_log(double low, double high, double base, size_t most);
 
-/* Short text of a value: the decimals that the step needs (step > 0) or three significant digits (step 0). U+2212 for
- * minus; 1.5e-7 becomes "1.5e" U+2212 "7". Independent of the locale. */
+/* Writes a short text of a value: the decimals that the step needs (step > 0) or three significant digits (step 0).
+ * The minus is U+2212; 1.5e-7 becomes "1.5e" U+2212 "7". Independent of the locale. */
 void tick_text(double value, double step, char text[TICK_TEXT_BYTES]);

@@ -43,7 +43,7 @@ deberta_status module_answer(json_t *value)
     return module.json ? DEBERTA_OK : status_fail(&module.error, DEBERTA_E_MEMORY, "out of memory");
 }
 
-/* A folder without a tokenizer is a model all the same, for ids. */
+/* Opens the tokenizer; a folder without one is still a model for ids. */
 int tokenizer_open(void)
 {
     deberta_tokenizer_free(&module.tokenizer);
@@ -110,7 +110,7 @@ int model_describe(void)
 const float *hidden(void) { return module.outputs.hidden; }
 size_t hidden_stride(void) { return module.outputs.hidden_stride; }
 
-/* SHA-256 of the hidden states of the last text, row after row, as `encode` stores them. */
+/* Writes the SHA-256 of the hidden states of the last text, row by row, as `encode` stores them. */
 int hidden_digest(void)
 {
     const size_t columns = deberta_model_describe(module.model)->hidden_size;

@@ -12,7 +12,7 @@
 
 enum { MODULE_MAX_TOKENS = 512 };
 
-/* One a module: JavaScript makes as many modules as it wants models. */
+/* The state of a module. JavaScript instantiates one module for each model. */
 typedef struct module_state {
     deberta_error error;
     deberta_model *model;
@@ -20,14 +20,14 @@ typedef struct module_state {
     deberta_session *session;
     deberta_tokens *tokens;
     deberta_outputs outputs;
-    char *ablations; /* those of the session, as --ablate writes them */
-    char *json;      /* the last answer */
+    char *ablations; /* ablations of the session, as --ablate writes them */
+    char *json;      /* last answer */
     uint8_t *cells;  /* packed heads of the last text */
     size_t cells_bytes;
 } module_state;
 extern module_state module;
 
-/* Takes the value and keeps its text as the last answer. */
+/* Takes the value over and keeps its text as the last answer. */
 deberta_status module_answer(json_t *value);
-/* A session with these ablations, unless the one there has them; "": none. */
+/* Opens a session with these ablations, unless the present one has them; "": none. */
 deberta_status module_session(const char *ablations);

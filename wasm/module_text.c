@@ -1,5 +1,4 @@
-/* Runs one text through the open model: tokens, hidden states, the page's numbers of every head, what the model
- * answers.
+/* Runs one text through the open model: tokens, hidden states, the page's numbers of every head, the model's answers.
  *
  * SPDX-License-Identifier: MIT */
 #include <ctype.h>
@@ -11,10 +10,10 @@
 #include "program/report/explorer_cells.h"
 #include "wasm/module.h"
 
-/* Limit of the memory of all heads of a text as the module returns them. */
+/* Most bytes of all heads of a text as the module returns them. */
 enum { CELLS_BUDGET_BYTES = 29000000 };
 
-/* Tells JavaScript that `done` of so many layers are done. */
+/* Reports to JavaScript that `done` of all layers are finished. */
 __attribute__((import_module("deberta"), import_name("progress"))) extern void on_progress(size_t done, size_t of);
 
 int EXPORT(tokenize)(const char *text, size_t text_bytes, const char *pair, size_t pair_bytes);
@@ -35,7 +34,7 @@ size_t cells_bytes(void) { return module.cells_bytes; }
 int tokenize(const char *text, size_t text_bytes, const char *pair, size_t pair_bytes)
 {
     if (!module.tokenizer) DEBERTA_FAIL(&module.error, DEBERTA_E_UNSUPPORTED, "this model has no tokenizer");
-    /* 0 bytes would mean that the length is to be looked for: both end with a NUL that is not counted */
+    /* a length of 0 means a text that ends with NUL, so both texts end with one that is not counted */
     const deberta_text given = {.struct_size = sizeof given,
                                 .text = text,
                                 .text_bytes = text_bytes,
@@ -51,7 +50,8 @@ static const char *module_name_of(size_t token)
     return name ? name : "";
 }
 
-/* Returns the label as the page of a report writes it: without the space mark, a point before a piece inside a word. */
+/* Returns the label in the form of a report's page: without the space mark, and with a point before a piece inside a
+ * word. */
 static json_t *label_of(size_t token)
 {
     static const char mark[] = "\u2581";
@@ -94,10 +94,10 @@ int tokens_describe(void) { return module_answer(describe_tokens()); }
 
 typedef struct exploration {
     cell_layout layout;
-    size_t layers, heads, layer; /* layer: that is being collected */
+    size_t layers, heads, layer; /* layer: the current one */
     float *matrices;             /* [heads][components][n][n] */
     unsigned char *special;
-    json_t *about; /* of the layers that are done */
+    json_t *about; /* numbers of the finished layers */
     size_t used_bytes;
 } exploration;
 
@@ -106,7 +106,7 @@ static float *matrix_of(const exploration *e, size_t head, int component)
     return e->matrices + (head * DEBERTA_COMPONENT_COUNT + (size_t)component) * e->layout.n * e->layout.n;
 }
 
-/* Packs the heads of the layer that is complete. */
+/* Packs the heads of a finished layer. */
 static deberta_status finish_layer(exploration *e)
 {
     json_t *row = json_array();
@@ -152,10 +152,12 @@ static deberta_status run_encoder(const char *ablations, const deberta_observer 
 
 int encode(const char *ablations) { return run_encoder(ablations, NULL); }
 
-/* Sizes have 32 bits here, and a model brings heads and layers. */
+/* Computes sizes with overflow checks: they have 32 bits here, and a model decides the numbers of heads and
+ * layers. */
 static bool measure(const exploration *e, size_t *matrices_bytes)
 {
-    const size_t matrix_bytes = e->layout.n * e->layout.n * sizeof *e->matrices; /* at most MODULE_MAX_TOKENS a side */
+    /* no overflow, with at most MODULE_MAX_TOKENS on a side */
+    const size_t matrix_bytes = e->layout.n * e->layout.n * sizeof *e->matrices;
     return size_multiply(e->heads, DEBERTA_COMPONENT_COUNT * matrix_bytes, matrices_bytes) &&
            cell_layout_all_bytes(&e->layout, e->layers, e->heads, &module.cells_bytes);
 }
@@ -181,7 +183,8 @@ static deberta_status prepare(exploration *e, const deberta_model_info *info)
                : status_fail(&module.error, DEBERTA_E_MEMORY, "out of memory for the heads of %zu tokens", n);
 }
 
-/* The answer is what a page says of a text (explorer_text.c), cells() all heads one after the other. */
+/* Runs a text. The answer is the page's description of it (explorer_text.c), cells() all heads one after the
+ * other. */
 int explore(const char *ablations)
 {
     if (!module.tokens || !module.tokens->count)
@@ -218,8 +221,8 @@ static answered_text text_at_hand(void)
                            .tokens = module.tokens ? module.tokens->count : 0};
 }
 
-/* Predicts every [MASK] of the text that was encoded last: its place and the `top` tokens. decoder: by the Enhanced
- * Mask Decoder, as `fill-mask` does. */
+/* Predicts every [MASK] of the last encoded text: its place and the `top` tokens. decoder: 1 for the Enhanced Mask
+ * Decoder, as in `fill-mask`. */
 int candidates(size_t top, int decoder)
 {
     const answered_text text = text_at_hand();
@@ -231,7 +234,7 @@ int candidates(size_t top, int decoder)
     return module_answer(list);
 }
 
-/* All that the heads say of that text (explorer_answer.h). */
+/* Writes the answers of all heads for that text (explorer_answer.h). */
 int answers_describe(void)
 {
     const answered_text text = text_at_hand();
@@ -240,7 +243,7 @@ int answers_describe(void)
     return module_answer(answer);
 }
 
-/* The same by layer. The hidden states in the module are then no longer those of the text. */
+/* Writes the answers by layer. The hidden states in the module are then no longer those of the text. */
 int answers_by_layer(const char *ablations)
 {
     json_t *answers;

@@ -1,8 +1,9 @@
-/* What the engine can: the tiers whose modules load and give the right bits here, the fastest first. pack.py puts it after deberta.mjs,
- * and the program before the worker of the page of `deberta report --live`. SPDX-License-Identifier: MIT */
+/* Finds the tiers whose modules load and give the right bits in this engine, the fastest first. pack.py puts it after
+ * deberta.mjs, and the program puts it before the worker of the page of `deberta report --live`.
+ * SPDX-License-Identifier: MIT */
 
 const floats = (value) => [...new Uint8Array(new Float32Array([value]).buffer)];
-/* A module of one function without parameters, whose result is a float32. */
+/* Returns a module with one function without parameters, whose result is a float32. */
 const smallModule = (...body) => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 125, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0,
     10, body.length + 4, 1, body.length + 2, 0, ...body, 11]);
 const splat = (value) => [67, ...floats(value), 253, 19];

@@ -63,7 +63,8 @@ double gate_argument(double x, activation function)
 
 static double gelu_ulp(double x) { return x > 0 ? 2.5 : x > -1 ? 3 : x >= -3 ? 6 : x >= -5 ? 11 : x >= -5.5 ? 18 : 25; }
 
-/* Values below the exponential's range count as 0. Rounding the argument u of a gate costs as much as u is large. */
+/* Returns the bounds of an activation. Values below the exponential's range count as 0. The error from rounding the
+ * argument u of a gate grows with |u|. */
 static activation_bounds gate_bounds(double u, double roundings)
 {
     const double amplification = isfinite(u) ? fabs(u) / (1 + exp(u)) : 0;
@@ -103,11 +104,11 @@ activation_bounds activation_bounds_of(double x, activation function)
 
 /* ----------------------------------------------------------------------------------------------------------- slopes */
 
-/* s + p s (1 - s) of the logistic function s(u). */
+/* Computes s + p s (1 - s) of the logistic function s(u). */
 static exact_slope_value gate_slope(double u, double p)
 {
     const double s = 1 / (1 + exp(-u)), below = exp(-fabs(u)), w = below / ((1 + below) * (1 + below));
-    const double lost = u < -87.3 ? 0x1p-106 * (1 + fabs(p)) : 0; /* s and w are 0 there: 2^-126, of 16 eps */
+    const double lost = u < -87.3 ? 0x1p-106 * (1 + fabs(p)) : 0; /* kernels give 0: 2^-126, in units of 16 eps */
     return (exact_slope_value){s + p * w, (s + fabs(p * w)) * (1 + fabs(u)) + lost};
 }
 

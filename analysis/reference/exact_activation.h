@@ -6,17 +6,17 @@
 
 #include "core/activation_list.h"
 
-/* The three functions from which all others are made, from one library or another. */
+/* The three functions from which all others are computed, by one library or another. */
 typedef struct mathematics {
     double (*exp)(double), (*tanh)(double), (*erfc)(double);
 } mathematics;
 
-/* A slope, and how large the sum that it is made of can be. */
+/* A slope, and an upper bound of the terms of its sum. */
 typedef struct exact_slope_value {
     double value, size;
 } exact_slope_value;
 
-/* Either ulp or absolute is enough; growth is that of an ULP. */
+/* Bounds of an error, of which one is enough: ulp, whose growth is given, or absolute. */
 typedef struct activation_bounds {
     double ulp, absolute, growth;
 } activation_bounds;
@@ -24,9 +24,9 @@ typedef struct activation_bounds {
 double activation_by(const mathematics *from, double x, activation function);
 /* Computes the activation by the C library. */
 double exact_activation(double x, activation function);
-/* f'(x) */
+/* Computes f'(x). */
 exact_slope_value exact_slope_of(double x, activation function);
-/* The bounds of simd/math_coefficients.h, for gelu rounded up. */
+/* Returns the bounds of simd/math_coefficients.h, rounded up for gelu. */
 activation_bounds activation_bounds_of(double x, activation function);
-/* Argument that gelu_tanh and gelu_quick hand to the logistic function; x for the other activations. */
+/* Returns the argument that gelu_tanh and gelu_quick pass to the logistic function; x for the other activations. */
 double gate_argument(double x, activation function);

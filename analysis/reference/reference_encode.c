@@ -11,7 +11,7 @@
 
 static bool kept(const reference_input *input, size_t token) { return !input->mask || input->mask[token]; }
 
-/* SPEC 2, steps 1 to 3: the sum of the tables' rows for one token. row, part [E] */
+/* Computes the sum of the tables' rows for one token (SPEC 2, steps 1 to 3). row, part [E] */
 static deberta_status add_tables(const reference_model *m, const reference_input *input, size_t t, double *row,
                                  double *part, deberta_error *err)
 {
@@ -56,7 +56,7 @@ fail:
     return status;
 }
 
-/* SPEC 2: H[0] into out [n][h]. */
+/* Computes H[0] into out [n][h] (SPEC 2). */
 static deberta_status embed(const reference_model *m, const reference_input *input, double *out, deberta_error *err)
 {
     size_t n = input->tokens, h = m->config.hidden_size;
@@ -80,13 +80,13 @@ fail:
 
 /* ------------------------------------------------------------------------------------------------------- attention */
 
-/* Everything that the rows of one attention need; H = A d throughout, head a at columns a d ... a d + d - 1. */
+/* Data that the rows of one attention need; H = A d throughout, head a at columns a d ... a d + d - 1. */
 typedef struct attention {
     const reference_model *model;
     const reference_input *input;
     const layer_weights *weights;
     const reference_observer *observer;
-    size_t layer, run;                          /* run: of a record */
+    size_t layer, run;                          /* run: number in a record */
     double *q, *k, *v;                          /* [n][H] */
     double *pk, *pq;                            /* [2K][H], PK and PQ of SPEC; NULL without the term */
     double *component[DEBERTA_COMPONENT_COUNT]; /* [A][n], of the current query */
@@ -95,8 +95,8 @@ typedef struct attention {
     double *zeros;                              /* [d] */
 } attention;
 
-/* The means that ablations may need. Queries come from the key states: the Enhanced Mask Decoder has others, and keeps
- * the encoder's means. */
+/* Computes the means that ablations may need. Queries come from the key states: the Enhanced Mask Decoder has others,
+ * and keeps the encoder's means. */
 static deberta_status take_means(attention *s, shelf *owner, const double *key_states, deberta_error *err)
 {
     const model_config *config = &s->model->config;
@@ -119,7 +119,7 @@ static deberta_status take_means(attention *s, shelf *owner, const double *key_s
     return DEBERTA_OK;
 }
 
-/* Whether a patch of this place is for a term, or for a head's output, of the layer. */
+/* Returns whether a patch of this place is for a term, or for a head's output, of the layer. */
 static bool is_patched(const attention *s, deberta_patch_place place, deberta_component term, size_t head)
 {
     for (size_t k = 0; k < s->input->patch_count; k++) {
@@ -132,7 +132,7 @@ static bool is_patched(const attention *s, deberta_patch_place place, deberta_co
     return false;
 }
 
-/* Queries, keys and their means that a term of a head is made of. */
+/* Queries, keys and their means, from which a term of a head is computed. */
 typedef struct term_source {
     const double *q, *k, *mean_query, *mean_key;
 } term_source;
@@ -147,7 +147,7 @@ static term_source source_of(const attention *s, deberta_component term, size_t 
                          donor->mean_key + s->run * H};
 }
 
-/* The vector that a term of a head is made of: the token's own, zeros, or the mean. */
+/* Returns the vector from which a term of a head is computed: the token's own, zeros, or the mean. */
 static const double *ablated(const attention *s, deberta_component term, size_t head, const double *own,
                              const double *mean)
 {
@@ -175,7 +175,7 @@ static void record_vectors(const attention *s)
     memcpy(record->mean_key + s->run * H, s->mean_key, H * sizeof *s->mean_key);
 }
 
-/* The patches of heads' outputs, context [n][H]. */
+/* Applies the patches of heads' outputs, context [n][H]. */
 static void patch_heads(const attention *s, double *context)
 {
     const size_t A = s->model->config.heads, d = s->model->config.head_size, H = A * d, n = s->input->tokens;
@@ -217,7 +217,7 @@ static deberta_status attention_prepare(attention *s, shelf *owner, const double
     return shelf_take(owner, config->heads * n, &s->mixed, err);
 }
 
-/* S_ij of SPEC 0 and its three terms, for query i: all keys, all heads. */
+/* Computes S_ij of SPEC 0 and its three terms, for query i: all keys, all heads. */
 static void score_query(attention *s, size_t i)
 {
     const model_config *config = &s->model->config;
@@ -243,7 +243,7 @@ static void score_query(attention *s, size_t i)
     }
 }
 
-/* SPEC 3.6: out[a] = sum_b w[a][b] in[b]; a copy without talking heads. in, out [A][n] */
+/* Computes out[a] = sum_b w[a][b] in[b] (SPEC 3.6), or a copy without talking heads. in, out [A][n] */
 static void mix_heads(double *out, const double *in, const double *w, size_t A, size_t n)
 {
     for (size_t a = 0; a < A; a++) {
@@ -254,7 +254,7 @@ static void mix_heads(double *out, const double *in, const double *w, size_t A, 
     }
 }
 
-/* SPEC 5: the softmax of one row over the keys that mask_i mask_j keeps. */
+/* Computes the softmax of one row over the keys that mask_i mask_j keeps (SPEC 5). */
 static void mask_and_normalise(const reference_input *input, size_t i, double *row)
 {
     size_t n = input->tokens;
@@ -265,7 +265,7 @@ static void mask_and_normalise(const reference_input *input, size_t i, double *r
     }
 }
 
-/* context [n][H] = the heads' P v, side by side. */
+/* Computes context [n][H] = the heads' P v, side by side. */
 static void attend(attention *s, double *context)
 {
     size_t n = s->input->tokens, A = s->model->config.heads, d = s->model->config.head_size, H = A * d;
@@ -292,8 +292,8 @@ static void attend(attention *s, double *context)
 
 /* ----------------------------------------------------------------------------------------------------------- layer */
 
-/* out = LN(W x + b + residual): how attention and feed-forward end (SPEC 6.1, 6.2). out, residual [n][h]; out is
- * neither input */
+/* Computes out = LN(W x + b + residual), the last step of attention and of feed-forward (SPEC 6.1, 6.2). out, residual
+ * [n][h]; out is neither input */
 static void project_add_norm(const reference_model *m, size_t n, double *out, const double *x, size_t in,
                              const double *w, const double *b, const double *residual, const double *gain,
                              const double *shift)
@@ -336,7 +336,7 @@ fail:
     return status;
 }
 
-/* C[t][o] of SPEC 6.3: a correlation over the embeddings e [n][h], zeros outside. weight [h][h/G][width] */
+/* Computes C[t][o] of SPEC 6.3: a correlation over the embeddings e [n][h], zeros outside. weight [h][h/G][width] */
 static double correlate(const model_config *config, const double *weight, const double *e, size_t n, size_t t, size_t o)
 {
     size_t h = config->hidden_size, width = config->convolution_width, group_size = h / config->convolution_groups;
@@ -351,8 +351,8 @@ static double correlate(const model_config *config, const double *weight, const 
     return sum;
 }
 
-/* SPEC 6.3: y [n][h], the output of layer 0, becomes H[1]. The mask comes before the activation and again at the end.
- */
+/* Turns y [n][h], the output of layer 0, into H[1] (SPEC 6.3). The mask applies before the activation and again at the
+ * end. */
 static deberta_status convolve(const reference_model *m, const reference_input *input, const double *e, double *y,
                                deberta_error *err)
 {
@@ -399,7 +399,7 @@ deberta_status reference_record_make(reference_record *record, const reference_m
     return DEBERTA_OK;
 }
 
-/* H[layer] [n][h] as all later steps read it, and as it is recorded. */
+/* Returns H[layer] [n][h] as all later steps read it, and as it is recorded. */
 static void edit_states(const reference_model *m, const reference_input *input, size_t layer, double *hidden)
 {
     const size_t n = input->tokens, h = m->config.hidden_size;
@@ -433,8 +433,8 @@ deberta_status reference_encode(const reference_model *m, const reference_input 
     return DEBERTA_OK;
 }
 
-/* SPEC 8.3: keys and values stay H[L-1]; queries start from it plus absolute positions and pass the last layer twice.
- */
+/* Runs the decoder (SPEC 8.3): keys and values come from H[L-1]; queries start from it plus absolute positions and pass
+ * the last layer twice. */
 deberta_status reference_decode(const reference_model *m, const reference_input *input, const double *hidden,
                                 double *passes, deberta_error *err)
 {

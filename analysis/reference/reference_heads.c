@@ -5,7 +5,8 @@
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
 
-/* Rows of the word table multiplied at a time: the whole table of a large vocabulary would not fit as doubles. */
+/* Number of rows of the word table that are multiplied at a time, because the whole table of a large vocabulary would
+ * not fit as doubles. */
 enum { WORD_BLOCK = 1024 };
 
 static bool has_modern_lm(const reference_model *m) { return reference_has(m, "lm_predictions.lm_head.dense.weight"); }
@@ -41,7 +42,7 @@ size_t reference_head_width(const reference_model *m, deberta_task head)
     return 0;
 }
 
-/* out [n][rows of the layer] = W x + b, with activation. The tensors are module.weight and module.bias. */
+/* Computes out [n][rows of the layer] = W x + b, with activation. The tensors are module.weight and module.bias. */
 static deberta_status apply_linear(const reference_model *m, const char *module, size_t n, const double *x, size_t in,
                                    double *out, size_t width, activation function, deberta_error *err)
 {
@@ -71,7 +72,7 @@ fail:
     return status;
 }
 
-/* logits [n][V] = word table (or the decoder's own copy) times t [n][E], plus bias [V]. */
+/* Computes logits [n][V] = word table (or the decoder's own copy) times t [n][E], plus bias [V]. */
 static deberta_status multiply_words(const reference_model *m, const char *table, const char *bias_name, size_t n,
                                      const double *t, double *logits, deberta_error *err)
 {
@@ -94,8 +95,8 @@ fail:
     return status;
 }
 
-/* SPEC 8.1 and 8.2 on states x [n][h]. The legacy head's bias has two names for one vector; a tied table need not be
- * stored. */
+/* Runs the MLM head (SPEC 8.1 and 8.2) on states x [n][h]. The legacy head's bias has two names for one vector; a tied
+ * table need not be stored. */
 static deberta_status language_model(const reference_model *m, size_t n, const double *x, double *logits,
                                      deberta_error *err)
 {
@@ -135,7 +136,8 @@ fail:
     return status;
 }
 
-/* SPEC 8.4 on the last hidden state: the first token's row is added to every row, including its own. */
+/* Runs replaced-token detection (SPEC 8.4) on the last hidden state: the first token's row is added to every row,
+ * including its own. */
 static deberta_status replaced_token(const reference_model *m, size_t n, const double *last, double *logits,
                                      deberta_error *err)
 {
@@ -158,7 +160,7 @@ fail:
     return status;
 }
 
-/* SPEC 8.5: pooler on the first token, then the classifier. */
+/* Runs the pooler on the first token, then the classifier (SPEC 8.5). */
 static deberta_status classify_sequence(const reference_model *m, const double *last, double *logits,
                                         deberta_error *err)
 {

@@ -58,11 +58,11 @@ long reference_bucket(long distance, size_t buckets, size_t max_distance, debert
     if (reference == DEBERTA_REFERENCE_MICROSOFT && labs(distance) > farthest)
         distance = distance < 0 ? -farthest : farthest;
     if (labs(distance) <= mid) return distance;
-    /* The same expression for both logarithms, so that their quotient is exactly 1 at the farthest distance. */
+    /* Both logarithms are the same expression, so that their quotient is exactly 1 at the farthest distance. */
     double ratio = log((double)labs(distance) / (double)mid) / log((double)farthest / (double)mid);
     double steps = ceil(ratio * (double)(mid - 1));
-    /* farthest <= mid makes the quotient infinite or negative: a configuration without meaning, for which the engine's
-     * answer is as good as any. */
+    /* With farthest <= mid the quotient is infinite or negative. Such a configuration has no meaning, so the result is
+     * that of the engine. */
     double bucket = isfinite(steps) ? steps + (double)mid : (double)buckets;
     long magnitude = (long)fmax((double)mid, fmin(bucket, 2.0 * (double)buckets));
     return distance < 0 ? -magnitude : magnitude;

@@ -8,14 +8,14 @@
 
 #include "core/model/config.h"
 
-/* sum_i a_i b_i, i < count. Eight partial sums, so that compilers may use vectors. */
+/* Returns sum_i a_i b_i, i < count, by eight partial sums, so that compilers can vectorize it. */
 double reference_dot(const double *a, const double *b, size_t count);
 
-/* y = W x + b for `rows` vectors: x [rows][in], W [out][in], b [out] or NULL, y [rows][out]. y is not x. */
+/* Computes y = W x + b for `rows` vectors: x [rows][in], W [out][in], b [out] or NULL, y [rows][out]. y is not x. */
 void reference_linear(double *y, const double *x, size_t rows, size_t in, const double *w, const double *b, size_t out);
 
-/* y = gain (x - mean) / sqrt(variance + eps) + bias over each row (SPEC 2); the variance is the biased one. y may be x.
- */
+/* Computes y = gain (x - mean) / sqrt(variance + eps) + bias over each row (SPEC 2); the variance is the biased one. y
+ * may be x. */
 void reference_layer_norm(double *y, const double *x, size_t rows, size_t width, const double *gain, const double *bias,
                           double eps);
 
@@ -23,9 +23,10 @@ void reference_layer_norm(double *y, const double *x, size_t rows, size_t width,
  * kept, all are 0 (SPEC 5.3). */
 void reference_softmax(double *row, const unsigned char *mask, size_t keys);
 
-/* SPEC 4.3: signed log bucket of a distance with `buckets` buckets over max_distance. buckets 0: the distance itself.
- */
+/* Returns the signed log bucket of a distance (SPEC 4.3) with `buckets` buckets over max_distance. buckets 0: the
+ * distance itself. */
 long reference_bucket(long distance, size_t buckets, size_t max_distance, deberta_reference reference);
 
-/* Table row of the distance i - j (SPEC 3.3, 4.3): the same for c2p and p2c (SPEC 3.4). Needs relative_span >= 1. */
+/* Returns the table row of the distance i - j (SPEC 3.3, 4.3), the same for c2p and p2c (SPEC 3.4). Needs relative_span
+ * >= 1. */
 size_t reference_table_row(const model_config *config, deberta_reference reference, long distance);

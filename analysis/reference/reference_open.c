@@ -32,10 +32,11 @@ static deberta_status checkpoint_source_read(void *context, const char *name, si
         for (size_t i = 0; i < step; i++) values[done + i] = block[i];
         done += step;
     }
-    return checkpoint_intact(context, err); /* after the last read: a file that was cut gave zeros */
+    /* This check comes after the last read, because reading a file that was cut gives zeros. */
+    return checkpoint_intact(context, err);
 }
 
-/* The checkpoint must outlive it. */
+/* Makes a source; the checkpoint must outlive it. */
 static reference_source checkpoint_source(checkpoint *opened)
 {
     return (reference_source){opened, checkpoint_source_find, checkpoint_source_read};
@@ -49,7 +50,7 @@ static double decimal_of(float value)
     return strtod(text, NULL);
 }
 
-/* R: the relative table, layer-normalised if norm_rel_ebd says so (SPEC 4.1). */
+/* Computes R: the relative table, layer-normalised if norm_rel_ebd says so (SPEC 4.1). */
 static deberta_status read_relative_table(reference_model *m, deberta_error *err)
 {
     const model_config *config = &m->config;
@@ -65,7 +66,7 @@ static deberta_status read_relative_table(reference_model *m, deberta_error *err
         reference_layer_norm(m->relative, m->relative, rows, h, gain, shift, m->eps);
     }
     shelf_clear(&norm);
-    return DEBERTA_OK; /* the model owns the table now */
+    return DEBERTA_OK; /* The model owns the table now. */
 fail:
     shelf_clear(&norm);
     shelf_clear(&table);
@@ -85,9 +86,9 @@ deberta_status reference_create(reference_model **model, const model_config *con
     m->source = source;
     m->distances = distances != DEBERTA_REFERENCE_AUTO ? distances : config->reference;
     m->eps = decimal_of(config->layer_norm_eps);
-    if (m->config.version == 0) /* Microsoft's configs do not say; the tensors do (SPEC 9) */
+    if (m->config.version == 0) /* Microsoft's configs do not state the version; the tensors show it (SPEC 9). */
         m->config.version = reference_has(m, "encoder.layer.0.attention.self.in_proj.weight") ? 1 : 2;
-    if (m->config.version == 2) m->config.talking_heads = false; /* only v1's attention has them (SPEC 3.6) */
+    if (m->config.version == 2) m->config.talking_heads = false; /* Only v1's attention has them (SPEC 3.6). */
     m->c2p = config->relative_attention && config->c2p;
     m->p2c = config->relative_attention && config->p2c;
     deberta_status status = m->c2p || m->p2c ? read_relative_table(m, err) : DEBERTA_OK;

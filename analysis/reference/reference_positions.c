@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Rows of one head: x [rows][h] through the d rows of W that belong to it. */
+/* Computes the rows of one head: x [rows][h] times the d rows of W that belong to it. */
 static deberta_status project_head(const reference_model *m, shelf *owner, const double *x, size_t rows, size_t head,
                                    const double *weight, const double *bias, double **out, deberta_error *err)
 {

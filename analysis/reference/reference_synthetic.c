@@ -11,7 +11,7 @@
 struct made_up {
     synthetic_weights weights;
     weight_source source;
-    model_config config; /* owns what `weights` points to */
+    model_config config; /* configuration, which owns what `weights` points to */
 };
 
 static bool made_up_find(void *context, const char *name, size_t *rank, size_t shape[TENSOR_MAX_RANK])

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* ||W_o v|| of one head: its d columns of W_o [h][H], starting at `column`. */
+/* Returns ||W_o v|| of one head: its d columns of W_o [h][H] start at `column`. */
 static double written_norm(const double *output_weight, const double *value, size_t h, size_t H, size_t column,
                            size_t d)
 {

@@ -1,5 +1,5 @@
-/* Reads tensors of a model as doubles, by name and expected shape, and brings the weights of a layer to one form (SPEC
- * 3.1, 4.1, 9).
+/* Reads tensors of a model as doubles, by name and expected shape, and converts the weights of a layer to one form
+ * (SPEC 3.1, 4.1, 9).
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_weights.h"
@@ -75,7 +75,8 @@ deberta_status reference_fetch_row(const reference_model *model, const char *nam
 
 /* --------------------------------------------------------------------------------------------------------- layers */
 
-/* SPEC 3.1: in_proj holds q, k, v of head 0, then of head 1 ...; stacked they are v2's three matrices. No key bias. */
+/* Splits in_proj, which holds q, k, v of head 0, then of head 1 ... (SPEC 3.1), into v2's three matrices. There is no
+ * key bias. */
 static deberta_status read_projections_v1(const reference_model *m, size_t layer, layer_weights *w, deberta_error *err)
 {
     size_t h = m->config.hidden_size, A = m->config.heads, d = m->config.head_size, H = A * d;
@@ -109,7 +110,7 @@ static deberta_status read_projections_v2(const reference_model *m, size_t layer
     return read_pair(m, w, layer, "attention.self.value_proj", H, h, &w->value_weight, &w->value_bias, err);
 }
 
-/* SPEC 3.1 for v1's names (no bias on the key side), 4.1 for the others. */
+/* Reads the position projections: SPEC 3.1 gives v1's names (no bias on the key side), 4.1 the others. */
 static deberta_status read_position_projections(const reference_model *m, size_t layer, layer_weights *w,
                                                 deberta_error *err)
 {

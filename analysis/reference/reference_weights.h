@@ -5,18 +5,19 @@
 
 #include "analysis/reference/reference.h"
 
-/* Doubles that are freed together. Zeroed = empty. */
+/* Arrays of doubles that are freed together; zeroed means empty. */
 enum { SHELF_CAPACITY = 64 };
 typedef struct shelf {
     double *items[SHELF_CAPACITY];
     size_t count;
 } shelf;
 
-/* `count` zeros that live as long as the shelf. */
+/* Allocates `count` zeros that live as long as the shelf. */
 deberta_status shelf_take(shelf *owner, size_t count, double **values, deberta_error *err);
 void shelf_clear(shelf *owner);
 
-/* printf-like name of a tensor that must have the shape [rows][columns], or [rows] if columns is 0; read whole. */
+/* Reads a whole tensor, which must have the shape [rows][columns], or [rows] if columns is 0. Its name is formatted as
+ * by printf. */
 deberta_status reference_fetch(const reference_model *model, shelf *owner, double **values, size_t rows, size_t columns,
                                deberta_error *err, const char *name, ...) __attribute__((format(printf, 7, 8)));
 /* Fetches one row of a table [rows][width]. */
@@ -24,8 +25,8 @@ deberta_status reference_fetch_row(const reference_model *model, const char *nam
                                    size_t width, double *values, deberta_error *err);
 bool reference_has(const reference_model *model, const char *name, ...) __attribute__((format(printf, 2, 3)));
 
-/* Weights of a layer in the v2 form, to which v1 is brought by SPEC 3.1. Pointers of terms that a model lacks are NULL.
- */
+/* Weights of a layer in the form of v2, to which those of v1 are converted (SPEC 3.1). Pointers of terms that a model
+ * lacks are NULL. */
 typedef struct layer_weights {
     shelf shelf;
     double *query_weight, *query_bias, *key_weight, *key_bias, *value_weight, *value_bias;
@@ -37,11 +38,11 @@ typedef struct layer_weights {
     double *output_weight, *output_bias, *output_gain, *output_shift;
 } layer_weights;
 
-/* On failure too, shelf_clear(&weights->shelf) must be called. */
+/* Reads the weights of a layer. Even after a failure, the caller must call shelf_clear(&weights->shelf). */
 deberta_status layer_weights_read(const reference_model *model, size_t layer, layer_weights *weights,
                                   deberta_error *err);
 
-/* A made-up model ("synthetic:..."): its configuration, and its weights as a source. Close after the model. */
+/* A made-up model ("synthetic:..."): its configuration, and its weights as a source. Close it after the model. */
 struct made_up;
 deberta_status made_up_open(struct made_up **made_up, model_config *config, reference_source *source, const char *path,
                             deberta_error *err);

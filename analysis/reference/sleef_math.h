@@ -13,9 +13,9 @@ typedef enum sleef_function { SLEEF_EXP, SLEEF_GELU, SLEEF_TANH, SLEEF_FUNCTIONS
 
 bool sleef_is_present(void);
 const char *sleef_function_name(sleef_function function);
-/* x[0 ... count) in place: float32, four lanes at a time as on every processor that SLEEF's base tier runs on. Promised
- * to be within 1 ULP (exp, tanh) and 1.5 (erfc, to which GELU adds the rounding of two products and of its argument).
- */
+/* Compute x[0 ... count) in place: float32, four lanes at a time as on every processor that SLEEF's base tier runs on.
+ * Promised to be within 1 ULP (exp, tanh) and 1.5 (erfc, to which GELU adds the rounding of two products and of its
+ * argument). */
 void sleef_run(sleef_function function, float *x, size_t count);
-/* The same function in float64, by SLEEF; a NaN without it. */
+/* Compute the same function in float64 by SLEEF; a NaN without it. */
 double sleef_exact(sleef_function function, double x);

@@ -4,9 +4,9 @@
 #include "analysis/reference/exact_activation.h"
 #include "check/kernels/kernel_problem.h"
 
-/* Name of the function as `bench kernel` and `verify` write it: "gelu", "exp". */
+/* Returns the name of the function in `bench kernel` and `verify`: "gelu", "exp". */
 const char *activation_name(activation function);
-/* f(x) with the kernels' bounds. */
+/* Computes f(x), with the kernels' bounds. */
 exact_value activation_value(double x, activation function);
-/* f'(x), and how large what it is made of can be. */
+/* Computes f'(x), and an upper bound of the terms of which it is the sum. */
 exact_sum exact_slope(double x, activation function);

@@ -68,7 +68,7 @@ float draw_uniform(kernel_problem *p, float low, float high)
     return low + (high - low) * (float)(random_next(&p->random) >> 40) * 0x1p-24f;
 }
 
-/* The sum of four uniform 16-bit numbers: near enough to normal, and one draw. */
+/* Returns the sum of four uniform 16-bit numbers from one draw, which is nearly normal. */
 float draw_bell(kernel_problem *p)
 {
     const uint64_t bits = random_next(&p->random);

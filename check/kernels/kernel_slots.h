@@ -25,9 +25,9 @@
 #include "check/kernels/kernel_problem.h"
 
 const char *slot_name(kernel_slot slot);
-/* Name of the tier whose kernel the table holds in the slot: "avx2". */
+/* Returns the name of the tier whose kernel the table holds in the slot: "avx2". */
 const char *slot_isa(kernel_slot slot, const kernels *table);
-/* Whether both tables hold the same function. */
+/* Returns whether both tables hold the same function. */
 bool slot_same(kernel_slot slot, const kernels *a, const kernels *b);
 
 const kernel_description *problem_description(kernel_slot slot);
@@ -37,11 +37,11 @@ void problem_fill(kernel_problem *p);
 void problem_call(const kernels *table, const kernel_problem *p);
 void problem_exact(const kernel_problem *p, const exact_judge *judge);
 
-/* "rows 3, depth 7, columns 48, bias, gelu": what a message says of it. */
+/* Describes a problem for messages: "rows 3, depth 7, columns 48, bias, gelu". */
 void problem_text(const kernel_problem *p, char *text, size_t capacity_bytes);
 
-/* Work of one call: its multiplications and additions (0: not counted), the memory it moves at least, restored arrays
- * included, and the elements that times are divided by. The problem must be laid out. */
+/* Returns the work of one call: its multiplications and additions (0: not counted), the least memory traffic, restored
+ * arrays included, and the elements by which times are divided. The problem must be laid out. */
 typedef struct problem_work {
     double flop, bytes, elements;
 } problem_work;

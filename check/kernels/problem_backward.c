@@ -42,7 +42,7 @@ static void layernorm_backward_f32_call(const kernels *table, const kernel_probl
     table->layernorm_backward_f32(&task);
 }
 
-/* Statistics of a row: its mean, r, mean(u) and mean(u normal), each with the mean size of what it is made of. */
+/* Statistics of a row: its mean, r, mean(u) and mean(u normal), each with the mean magnitude of its terms. */
 typedef struct norm_row {
     double mean, size, r;
     exact_sum average, slope;
@@ -109,7 +109,7 @@ static void activate_backward_f32_lay_out(kernel_problem *p)
     if (has_option(p, WITH_Y)) take_matrix(p, SLOPE_Y, "y", ARRAY_OUTPUT_ANY_ZERO, p->rows, p->columns, 0);
 }
 
-/* exp and its gradient stay finite. */
+/* In this range exp and its gradient stay finite. */
 static void activate_backward_f32_fill(kernel_problem *p)
 {
     enum { LARGEST_EXPONENT = 80 };
@@ -130,7 +130,7 @@ static void activate_backward_f32_call(const kernels *table, const kernel_proble
 
 static bool expect_slope(const kernel_problem *p, const exact_judge *judge, size_t i, size_t e)
 {
-    enum { FLAT = 1000 }; /* beyond it no slope changes, but for the sizes of the bounds */
+    enum { FLAT = 1000 }; /* beyond this argument no slope changes, only the sizes of the bounds */
     const double x = given(p, SLOPE_X, i, e), dy = given(p, SLOPE_DY, i, e);
     const size_t at = i * p->arrays[SLOPE_DY].ld + e, y = i * p->arrays[SLOPE_Y].ld + e;
     if (has_option(p, WITH_Y) && !expect_result(p, judge, SLOPE_Y, y, activation_value(x, p->function))) return false;
@@ -183,7 +183,7 @@ static void softmax_backward_f32_fill(kernel_problem *p)
     for (size_t i = 0; i < p->rows && has_option(p, WITH_EXPONENTIALS); i++) {
         float *exponentials = given_in(p, DS_EXPONENTIALS) + i * p->arrays[DS_EXPONENTIALS].ld;
         for (size_t j = 0; j < p->columns; j++) exponentials[j] = draw_uniform(p, 0.0f, 1.0f);
-        given_in(p, DS_MAXIMUM)[i] = NAN; /* which nobody reads */
+        given_in(p, DS_MAXIMUM)[i] = NAN; /* The kernel reads no such value. */
         given_in(p, DS_INVERSE_TOTAL)[i] = draw_uniform(p, 0.1f, 1.0f);
     }
     for (size_t i = 0; i < p->rows && !has_option(p, WITH_EXPONENTIALS); i++) {
@@ -211,7 +211,7 @@ static void softmax_backward_f32_call(const kernels *table, const kernel_problem
     table->softmax_backward_f32(&task);
 }
 
-/* p of a key; growth: by how much the rounding of the logit's difference counts for more than eps. */
+/* Computes p of a key; growth: the factor by which the rounding of the logit's difference exceeds eps. */
 static double probability_of(const kernel_problem *p, size_t i, size_t j, double *growth)
 {
     *growth = 1;
@@ -261,7 +261,7 @@ DESCRIBE_KERNEL(softmax_backward_f32, "softmax_backward", .fill = softmax_backwa
 
 /* --------------------------------------------------------------------------------------------------------- adam_f32 */
 
-/* In this order in memory: how many lines lie between two streams is worth a third of the time. */
+/* The arrays have this order in memory, because the number of lines between two streams changes the time by a third. */
 enum { GRADIENT, SQUARES, WEIGHTS, MOMENTUM };
 
 static void adam_f32_lay_out(kernel_problem *p)

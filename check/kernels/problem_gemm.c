@@ -9,7 +9,7 @@
 
 static size_t panels_of(const kernel_problem *p) { return p->columns / PANEL; }
 
-/* [panels][rows][16], as pack_panels_f32 makes it. */
+/* Declares a matrix [panels][rows][16], as pack_panels_f32 writes it. */
 static void take_packed(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t panels, size_t rows,
                         float scale)
 {
@@ -23,7 +23,7 @@ static void take_packed(kernel_problem *p, size_t k, const char *name, array_kin
 
 /* --------------------------------------------------------------------------------------------------------- gemm_f32 */
 
-/* C [rows][columns] = A [rows][depth] B. */
+/* Describes C [rows][columns] = A [rows][depth] B. */
 enum {
     GEMM_A,
     GEMM_B,
@@ -93,7 +93,7 @@ static exact_sum exact_element(const kernel_problem *p, size_t i, size_t j)
     if (has_option(p, WITH_BIAS)) add_term(&x, given(p, GEMM_BIAS, 0, j));
     if (has_option(p, WITH_GELU)) {
         x.value = exact_activation(x.value, ACTIVATION_GELU);
-        x.terms *= 1.13; /* the largest slope of GELU */
+        x.terms *= 1.13; /* largest slope of GELU */
     }
     if (has_option(p, WITH_OUTER)) {
         add_term(&x, given(p, GEMM_OUTER_COLUMN, i, 0));
@@ -110,7 +110,8 @@ static exact_sum exact_element(const kernel_problem *p, size_t i, size_t j)
 
 static void gemm_f32_exact(const kernel_problem *p, const exact_judge *judge)
 {
-    /* One rounding a product, one each for c_scale, bias, outer (2), residual and row_scale, and 6 for GELU. */
+    /* Counts the roundings of a result: one per product, one each for c_scale, bias, outer (2), residual and row_scale,
+     * and 6 for GELU. */
     const double limit = (double)p->depth + 6 + (has_option(p, WITH_GELU) ? 6 : 0);
     for (size_t j = 0; j < p->columns; j++)
         for (size_t i = 0; i < p->rows; i++)
@@ -139,7 +140,7 @@ static void pack_panels_f32_call(const kernels *table, const kernel_problem *p)
                            p->arrays[PACK_X].ld, p->rows, p->depth);
 }
 
-/* Only data are moved: every word is known. */
+/* The kernel only moves data, so every word is known exactly. */
 static void pack_panels_f32_exact(const kernel_problem *p, const exact_judge *judge)
 {
     for (size_t r = 0; r < round_up(p->rows, PANEL); r++)
@@ -156,7 +157,7 @@ DESCRIBE_KERNEL(pack_panels_f32, "pack", .drawn = {40, 160, 0}, .measured = {96,
 
 /* -------------------------------------------------------------------------------------------------- sums over rows */
 
-/* Random cuts; every fourth part or so is empty. */
+/* Draws random cuts; about every fourth part is empty. */
 static void choose_bounds(kernel_problem *p)
 {
     p->bounds[0] = 0;
@@ -168,10 +169,10 @@ static void choose_bounds(kernel_problem *p)
     }
 }
 
-/* Additions that any cutting makes, and the products. */
+/* Returns an upper bound of the roundings of a sum, whatever its cuts: additions and products. */
 static double sum_limit(const kernel_problem *p) { return (double)p->rows + MAX_ROW_PARTS; }
 
-/* Expects in array k, for every column of A, the sum over all rows, of products with B if with_products. */
+/* Judges array k, which holds, for every column of A, the sum over all rows, of products with B if with_products. */
 static bool expect_column_sums(const kernel_problem *p, const exact_judge *judge, size_t k, size_t columns,
                                bool with_products)
 {
@@ -186,7 +187,7 @@ static bool expect_column_sums(const kernel_problem *p, const exact_judge *judge
 
 /* ------------------------------------------------------------------------------------------------------ gemm_tn_f32 */
 
-/* C [depth][columns] = A' B, with A [rows][depth] and B [rows][columns]. */
+/* Describes C [depth][columns] = A' B, with A [rows][depth] and B [rows][columns]. */
 enum { TN_SUMS = GEMM_C + 1 };
 
 static void gemm_tn_f32_lay_out(kernel_problem *p)

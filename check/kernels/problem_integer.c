@@ -68,7 +68,7 @@ static void fill_row_digits(kernel_problem *p, integer_format format)
     const bool two = format == TWO_DIGITS, largest = has_option(p, LARGEST);
     for (size_t e = 0; e < digits_plane(p) * FORMAT_PLANES(format); e++) {
         const bool low = e >= digits_plane(p);
-        const int least = low && two ? 64 : 0; /* of a low digit */
+        const int least = low && two ? 64 : 0; /* range of a low digit */
         const int random = low ? least + (int)draw_below(p, 128) : (int)draw_below(p, 255 + !two);
         a[e] = (uint8_t)(largest ? (low ? least + 127 : 255) : random + (two && !low));
     }
@@ -87,7 +87,8 @@ static void fill_weight_digits(kernel_problem *p, integer_format format)
     for (size_t e = 0; e < p->depth * p->columns * FORMAT_DIGITS(format); e++) {
         const bool low = two && e / plane % 2 == 1;
         const int random = low ? (int)draw_below(p, 128) - 64 : (int)draw_below(p, 255) - 127;
-        const int sign = format == FIFTEEN_BITS ? e / plane % 2 : e % 3 > 0; /* whole columns: their sums are largest */
+        /* Whole columns get the largest digits, so that their sums are largest. */
+        const int sign = format == FIFTEEN_BITS ? e / plane % 2 : e % 3 > 0;
         b[e] = (int8_t)(largest ? (low ? -64 : sign ? 127 : -127) : random);
     }
     for (size_t j = 0; j < p->columns; j++) {
@@ -134,7 +135,7 @@ static integer_gemm_task integer_task_of(const kernel_problem *p)
                                .next = has_option(p, FETCH_NEXT) ? raw_in(p, INT_B) : NULL};
 }
 
-/* Before the scales. */
+/* Computes the result before the scales. */
 static double exact_product(const kernel_problem *p, integer_format format, size_t i, size_t j)
 {
     int64_t high = 0, mixed = 0;

@@ -28,7 +28,8 @@ static bool steps_up(problem_map map, uint64_t *random, size_t x, size_t begin, 
     }
 }
 
-/* The rows of `count` distances, of which entry `zero` is that of query 0 and key 0: the same at every call. */
+/* Fills the rows of `count` distances, of which entry `zero` is that of query 0 and key 0. The rows are the same at
+ * every call. */
 static void draw_map(const kernel_problem *p, size_t count, size_t zero, int32_t *rows)
 {
     uint64_t random = p->map_seed;
@@ -42,7 +43,7 @@ static void draw_map(const kernel_problem *p, size_t count, size_t zero, int32_t
     }
 }
 
-/* Chooses a map and finds the rows that it has. The whole table of v3 is there, whichever rows of it are used. */
+/* Chooses a map and finds the rows that it has. The table of v3 is complete, whichever of its rows are used. */
 static void choose_map(kernel_problem *p, size_t count, size_t zero, int32_t rows[MOST_ENTRIES])
 {
     p->map_seed = random_next(&p->random);
@@ -65,7 +66,7 @@ enum { BIAS_SUM, BIAS_C2P, BIAS_P2C, BIAS_ROW_OF, BIAS_POSITION_OF };
 
 static size_t entries_of_bias(const kernel_problem *p) { return p->rows + PANEL - 1; }
 
-/* Index of the entry that lane l of query i reads; `row` is its table row. */
+/* Returns the index of the entry that lane l of query i reads; `row` is its table row. */
 static size_t c2p_index(const kernel_problem *p, size_t i, int32_t row)
 {
     return i * p->arrays[BIAS_C2P].ld + (size_t)(p->last_row - row) - p->first_of_c2p;
@@ -78,7 +79,7 @@ static size_t p2c_index(const kernel_problem *p, size_t l, int32_t row)
 
 static int32_t row_of_lane(const int32_t *row_of, size_t i, size_t l) { return row_of[i + PANEL - 1 - l]; }
 
-/* With unit steps 15 floats after the last entry of a row may be read, otherwise none. */
+/* Declares the strip of c2p. With unit steps, 15 floats after the last entry of a row may be read, otherwise none. */
 static void take_c2p(kernel_problem *p, const int32_t *rows)
 {
     const size_t reach = has_unit_steps(p) ? PANEL - 1 : 0;
@@ -114,7 +115,7 @@ static void position_bias_f32_lay_out(kernel_problem *p)
     take_bytes(p, BIAS_POSITION_OF, "position_of", ARRAY_INPUT, count * sizeof(int32_t));
 }
 
-/* Strip entries that no lane may use stay what they are, so that a wrong entry shows. */
+/* Strip entries that no lane may use keep their value, so that reading one shows. */
 static void position_bias_f32_fill(kernel_problem *p)
 {
     const size_t count = entries_of_bias(p);
@@ -146,7 +147,7 @@ static void position_bias_f32_call(const kernels *table, const kernel_problem *p
     table->position_bias_f32(&task);
 }
 
-/* Data are moved and added once: the result is known exactly. */
+/* The kernel moves data and adds once, so the result is known exactly. */
 static void position_bias_f32_exact(const kernel_problem *p, const exact_judge *judge)
 {
     const int32_t *row_of = raw_given(p, BIAS_ROW_OF);
@@ -188,7 +189,7 @@ static void fold_runs_f32_fill(kernel_problem *p)
     if (entries_of_fold(p)) draw_map(p, entries_of_fold(p), first_place(p), raw_given(p, FOLD_PLACE_OF));
 }
 
-/* The strip goes on growing, too slowly to run away while it is measured. */
+/* While it is measured, the strip keeps growing, but too slowly to overflow. */
 static void fold_runs_f32_call(const kernels *table, const kernel_problem *p)
 {
     const fold_runs_task task = {.rows = p->rows,

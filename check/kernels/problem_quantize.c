@@ -13,7 +13,7 @@ static array_kind kind_of_output(const kernel_problem *p)
     return has_option(p, DAMAGED) ? ARRAY_OUTPUT_ANY : ARRAY_OUTPUT;
 }
 
-/* range / steps, and 0 for what is too small or no number. */
+/* Returns range / steps, or 0 for a range that is too small or NaN. */
 static float scale_of(float range, float steps) { return range >= 0x1p-100f && range < INFINITY ? range / steps : 0; }
 static float inverse_of(float range, float steps) { return range >= 0x1p-100f && range < INFINITY ? steps / range : 0; }
 
@@ -51,7 +51,7 @@ static void lay_out_rows(kernel_problem *p, integer_format format)
 
 static bool is_damaged_row(const kernel_problem *p, size_t i) { return has_option(p, DAMAGED) && i % 3 == 1; }
 
-/* Zeros in one row of five, and no negative numbers in another. */
+/* Fills zeros into one row of five, and no negative numbers into another. */
 static void fill_rows(kernel_problem *p)
 {
     for (size_t k = 0; has_option(p, WITH_FACTOR) && k < p->depth; k++)
@@ -141,7 +141,7 @@ static void exact_rows(const kernel_problem *p, const exact_judge *judge, intege
         if (!expect_row(p, judge, format, i)) return;
 }
 
-/* A slot of these, of which the format and what fills the rows are given. */
+/* Defines the description of one of these slots, from its format and the function that fills the rows. */
 #define ROWS_OF(slot_, format_)                                                                                        \
     static void slot_##_lay_out(kernel_problem *p) { lay_out_rows(p, format_); }                                       \
     static void slot_##_exact(const kernel_problem *p, const exact_judge *judge) { exact_rows(p, judge, format_); }    \
@@ -185,7 +185,7 @@ static float *input_at(const kernel_problem *p, size_t k, size_t j)
     return given_in(p, QUANT_X) + j / PANEL * p->arrays[QUANT_X].block_stride + k * PANEL + j % PANEL;
 }
 
-/* A column of zeros in every panel. */
+/* Every panel gets a column of zeros. */
 static void fill_columns(kernel_problem *p)
 {
     for (size_t k = 0; has_option(p, WITH_FACTOR) && k < p->depth; k++)

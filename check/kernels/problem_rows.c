@@ -28,7 +28,7 @@ static void softmax_f32_fill(kernel_problem *p)
         given_in(p, SOFTMAX_KEY_BIAS)[j] = draw_below(p, 3) == 0 ? -INFINITY : 0.0f;
     for (size_t i = 0; has_option(p, LATER_CHUNK) && i < p->rows; i++)
         given_in(p, SOFTMAX_TOTAL)[i] = draw_uniform(p, 1.0f, 300.0f);
-    if (has_option(p, DAMAGED)) /* one row only, so that the others can be seen to be untouched by it */
+    if (has_option(p, DAMAGED)) /* Only one row is damaged, so that the others can be checked. */
         given_in(p, SOFTMAX_S)[p->rows / 2 * p->arrays[SOFTMAX_S].ld + draw_below(p, p->columns)] = NAN;
 }
 
@@ -46,7 +46,7 @@ static void softmax_f32_call(const kernels *table, const kernel_problem *p)
     table->softmax_f32(&task);
 }
 
-/* The exponential of a difference that was rounded to float32: 2 ULP, and nothing subnormal. */
+/* Judges the exponential of a difference that was rounded to float32: within 2 ULP, and never subnormal. */
 static exact_value exponential(float difference)
 {
     const double want = difference < -87.33654f ? 0.0 : exp((double)difference);
@@ -74,7 +74,8 @@ static bool expect_softmax_row(const kernel_problem *p, const exact_judge *judge
         if (!expect_result(p, judge, SOFTMAX_S, i * p->arrays[SOFTMAX_S].ld + j, want)) return false;
         sum += want.value;
     }
-    /* The longest of 16 chains, the tree, the step from the chunks before, and what 2 ULP of the exponentials add. */
+    /* Counts the roundings of the total: the longest of 16 chains, the tree, the step from the chunks before, and 2 ULP
+     * of the exponentials. */
     const double limit = (double)(p->columns + PANEL - 1) / PANEL + 4 + 2 + 4;
     if (later) {
         const exact_value factor = exponential(old - shift);
@@ -84,7 +85,7 @@ static bool expect_softmax_row(const kernel_problem *p, const exact_judge *judge
     return expect_sum(p, judge, SOFTMAX_TOTAL, i, (exact_sum){sum, sum}, limit);
 }
 
-/* A NaN must be seen in its row and in no other. */
+/* A NaN must appear in its row and in no other. */
 static void softmax_f32_exact(const kernel_problem *p, const exact_judge *judge)
 {
     for (size_t i = 0; i < p->rows; i++) {
@@ -135,9 +136,9 @@ static bool expect_norm_row(const kernel_problem *p, const exact_judge *judge, s
     for (size_t e = 0; e < p->columns; e++)
         variance += (given(p, NORM_X, i, e) - mean) * (given(p, NORM_X, i, e) - mean) / n;
 
-    /* To first order: the mean adds m = ceil(n / 16) + 5 roundings of mean |x|; r half as many of the variance, and its
-     * own; d, the product and the fma one each. What the error of the mean does to the variance is of second order:
-     * below 2 up to |mean| = 10^4 sigma. Rows of normal numbers stay below 4. */
+    /* Bounds the error to first order: the mean adds m = ceil(n / 16) + 5 roundings of mean |x|; r half as many of the
+     * variance, and its own; d, the product and the fma one each. What the error of the mean does to the variance is of
+     * second order: below 2 up to |mean| = 10^4 sigma. Rows of normal numbers stay below 4. */
     const double limit = 1.5 * (double)((p->columns + PANEL - 1) / PANEL) + 16;
     const double r = 1.0 / sqrt(variance + (double)epsilon_of(p));
     for (size_t e = 0; e < p->columns; e++) {
@@ -187,14 +188,14 @@ DESCRIBE_KERNEL(activate_f32, "activate", .drawn = {1, 0, 700}, .measured = {1, 
 enum { DROPPED, PLACES };
 static const counter_key dropout_key = {7, 0x80000001u};
 
-/* Nothing is restored before it is measured again: with a scale of 1 values become 0 or stay. */
+/* Nothing is restored between measurements: with a scale of 1, values become 0 or stay. */
 static float scale_of_kept(const kernel_problem *p) { return p->plain ? 1.0f : 1.25f; }
 
 static void dropout_f32_lay_out(kernel_problem *p)
 {
     static const uint32_t thresholds[] = {0x1999999au, 0, UINT32_MAX};
     p->threshold = thresholds[p->plain ? 0 : draw_below(p, 3)];
-    p->first_counter = draw_flag(p) ? 128 : UINT32_MAX - 3; /* the counter of a column may begin anew */
+    p->first_counter = draw_flag(p) ? 128 : UINT32_MAX - 3; /* The counter of a column may wrap around. */
     take_matrix(p, DROPPED, "x", ARRAY_OUTPUT, p->rows, p->columns, 1);
     take_bytes(p, PLACES, "of", ARRAY_INPUT, p->rows * sizeof(dropout_row));
 }
@@ -221,7 +222,7 @@ static void dropout_f32_call(const kernels *table, const kernel_problem *p)
     table->dropout_f32(&task);
 }
 
-/* The mask of the generator of train/state/counters.c, which is written by itself. */
+/* Computes the mask of the generator in train/state/counters.c by an implementation of its own. */
 static void dropout_f32_exact(const kernel_problem *p, const exact_judge *judge)
 {
     const dropout_row *of = raw_given(p, PLACES);

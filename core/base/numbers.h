@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Arithmetic on sizes: minimum, maximum, division and rounding to multiples, powers of two. */
 
@@ -22,6 +23,32 @@ static inline size_t tree_levels(size_t count)
     size_t levels = 0;
     while ((size_t)1 << levels < count) levels++;
     return levels;
+}
+
+/* Functions of float32 in whose loops compilers use vectors. */
+
+/* Returns the bits of |x|, which are ordered as the numbers are: infinity and NaN are above all others, whatever the
+ * order in which a maximum meets them. */
+static inline int32_t magnitude_bits(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & INT32_MAX;
+}
+
+static inline float magnitude_of_bits(int32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Rounds x, |x| < 2^22, to the nearest integer, ties to even, as rintf does: a sum with this constant has no digits
+ * after the point. */
+static inline float whole_number(float x)
+{
+    const float ones = 0x1.8p23f;
+    return x + ones - ones;
 }
 
 /* Returns the FNV-1a hash of bytes. It serves hash tables, names and the assignment of items; it does not resist

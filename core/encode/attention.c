@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Queries that share a trimmed strip: their reach differs little. With 256 buckets a query of 512 tokens reaches 342 of
- * 511 rows on average, 24 neighbours together 353. */
+/* Number of queries that share a trimmed strip, because their reach differs little. With 256 buckets a query of 512
+ * tokens reaches 342 of 511 rows on average, 24 neighbours together 353. */
 enum { STRIP_ROWS = 24 };
 
 unsigned attention_terms_of(const deberta_session *s)
@@ -18,7 +18,7 @@ unsigned attention_terms_of(const deberta_session *s)
 
 static double part_start(const deberta_session *s) { return profile_start(session_profiling(s)); }
 
-/* The scratch tells whose time it is. */
+/* Ends a lap of a part of attention; the scratch tells whose thread's time it is. */
 static double part_lap(const deberta_session *s, const worker_scratch *scratch, profile_part part, double start)
 {
     const profile *times = session_profiling(s);
@@ -57,8 +57,8 @@ static size_t queries_before(const attention_queries *queries, ptrdiff_t place)
     return rows;
 }
 
-/* The queries, another sequence's, or what an ablation has in the place of each; integers of them last until the next
- * are made. */
+/* Returns the queries of a term: the head's own, another sequence's (patch), or an ablation's replacement of each.
+ * Integers made of them stay valid until the next call. */
 static row_operand query_operand(const deberta_session *s, const attention_head *head, deberta_component term,
                                  const attention_queries *queries, const worker_scratch *scratch)
 {
@@ -72,7 +72,7 @@ static row_operand query_operand(const deberta_session *s, const attention_head 
 
 /* ------------------------------------------------------------------------------------------------------------ strip */
 
-/* Panels of the reversed table that hold every row of the distances low ... high. */
+/* Finds the panels [*first, *end) of the reversed table that hold every row of the distances low ... high. */
 static void reversed_panels(const position_map *map, ptrdiff_t low, ptrdiff_t high, size_t *first, size_t *end)
 {
     size_t first_row, last_row;
@@ -97,10 +97,10 @@ void attention_strip(const deberta_session *s, const attention_head *head, const
 {
     const deberta_model *model = s->model;
     size_t first_panel, end_panel;
-    /* Tiles stick out of the sequence to the next multiple of 16 keys. */
+    /* Tiles reach beyond the sequence, to the next multiple of 16 keys. */
     ptrdiff_t first = (ptrdiff_t)queries->first, last_key = (ptrdiff_t)round_up(head->n, PANEL) - 1;
     ptrdiff_t last_query = (ptrdiff_t)query_place(queries, queries->count - 1);
-    /* Rows that lie apart share less. */
+    /* Rows that lie apart have less of their reach in common. */
     const bool apart = last_query - first >= (ptrdiff_t)queries->count;
     const size_t group = apart ? s->row_tile : round_up(STRIP_ROWS, s->row_tile);
     reversed_panels(&s->positions, first - last_key, last_query, &first_panel, &end_panel);
@@ -124,7 +124,7 @@ void attention_strip(const deberta_session *s, const attention_head *head, const
 
 /* ----------------------------------------------------------------------------------------------------------- logits */
 
-/* The common data of one call of attention_logits. */
+/* Data that all steps of one call of attention_logits share. */
 typedef struct logits_job {
     const deberta_session *session;
     const attention_head *head;
@@ -158,8 +158,8 @@ static void multiply_content(const logits_job *job, size_t row, size_t panel, co
 
 enum far_side { FAR_LEFT, FAR_RIGHT };
 
-/* At most a chunk of panels all of whose pairs read one table row: the bias is a column plus a row. A missing term is
- * zeros, of which there are as many as a chunk has keys. */
+/* Computes at most a chunk of panels all of whose pairs read one table row: the bias is a column plus a row. Zeros, as
+ * many as a chunk has keys, replace a missing term. */
 static void far_chunk(const logits_job *job, enum far_side side, size_t row, size_t rows, size_t panel, size_t panels)
 {
     static const float zeros[KEY_CHUNK];
@@ -180,7 +180,7 @@ static void far_chunk(const logits_job *job, enum far_side side, size_t row, siz
     multiply_content(job, row, panel, &task);
 }
 
-/* Any number of such panels: where attention is observed, all keys are one call. */
+/* Computes any number of such panels: where attention is observed, one call covers all keys. */
 static void far_tiles(const logits_job *job, enum far_side side, size_t row, size_t rows, size_t panel, size_t panels)
 {
     for (size_t end = panel + panels, count; panel < end; panel += count) {
@@ -189,7 +189,7 @@ static void far_tiles(const logits_job *job, enum far_side side, size_t row, siz
     }
 }
 
-/* Copies the bias tiles, where the component is wanted without q . k'. */
+/* Copies the bias tiles into the result, where the caller wants the component without q . k'. */
 static void copy_tiles(const logits_job *job, size_t rows, size_t panel, size_t panels)
 {
     for (size_t p = 0; p < panels; p++) {
@@ -201,8 +201,8 @@ static void copy_tiles(const logits_job *job, size_t rows, size_t panel, size_t 
     }
 }
 
-/* Bias tiles of a few neighbouring panels, for those of the block's rows [row, row + rows) from `begin` to `end`, which
- * read neighbouring rows of the table. */
+/* Computes the bias tiles of a few neighbouring panels, for rows [begin, end) out of the block's [row, row + rows):
+ * those that read neighbouring rows of the table. */
 static void bias_tiles(const logits_job *job, size_t row, size_t rows, size_t begin, size_t end, size_t panel,
                        size_t panels)
 {
@@ -211,7 +211,7 @@ static void bias_tiles(const logits_job *job, size_t row, size_t rows, size_t be
     worker_scratch *scratch = job->scratch;
     size_t first_row = 0, last_row = 0;
     const ptrdiff_t key = (ptrdiff_t)(panel * PANEL);
-    /* The last key of the last panel is nearest to the other end. */
+    /* The last key of the last panel has the smallest distance. */
     position_map_rows(map, (ptrdiff_t)query_place(job->queries, begin) - key - (ptrdiff_t)(panels * PANEL) + 1,
                       (ptrdiff_t)query_place(job->queries, end - 1) - key, &first_row, &last_row);
     first_row -= first_row % operand_row_step(&job->head->position_queries);
@@ -252,7 +252,7 @@ static void bias_tiles(const logits_job *job, size_t row, size_t rows, size_t be
     part_lap(s, scratch, PROFILE_BIAS, time);
 }
 
-/* Rows [row, row + rows) of a few neighbouring panels. */
+/* Computes rows [row, row + rows) of a few neighbouring panels. */
 static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t panel, size_t panels)
 {
     worker_scratch *scratch = job->scratch;
@@ -273,14 +273,14 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
 
 static size_t clamp_count(ptrdiff_t count, size_t most) { return count < 0 ? 0 : minimum((size_t)count, most); }
 
-/* A few neighbouring panels: the first rows may lie far left of all their keys, the last rows far right. */
+/* Computes a few neighbouring panels: the first rows may lie far left of all their keys, the last rows far right. */
 static void mixed_tiles(const logits_job *job, size_t panel, size_t panels)
 {
     const position_map *map = &job->session->positions;
     size_t count = job->queries->count, tile = job->session->row_tile, far_right = 0, far_left = count;
     if (job->far) {
         ptrdiff_t key = (ptrdiff_t)(panel * PANEL), last_key = key + (ptrdiff_t)(panels * PANEL) - 1;
-        /* Cut at whole register tiles. */
+        /* The three ranges are cut at whole register tiles. */
         far_right = queries_before(job->queries, map->far_right + key + 1) / tile * tile;
         far_left = minimum(round_up(queries_before(job->queries, map->far_left + last_key), tile), count);
     }
@@ -339,19 +339,21 @@ void attention_logits(const deberta_session *s, const attention_head *head, cons
 
 /* ------------------------------------------------------------------------------------------------------- whole block */
 
-/* A row whose keys are all masked has probability 0 everywhere (SPEC 5.3, Microsoft's rule). A NaN stays one. */
+/* Replaces totals by their inverses. A row whose keys are all masked has probability 0 everywhere (SPEC 5.3,
+ * Microsoft's rule). A NaN stays one. */
 static void invert_totals(float *total, size_t rows)
 {
     for (size_t i = 0; i < rows; i++) total[i] = total[i] == 0 ? 0 : 1 / total[i];
 }
 
-/* The row of the first query among those of all heads. */
+/* Returns the row of the first query among those of all heads. */
 static size_t record_row(const deberta_session *s, const attention_queries *queries)
 {
     return (size_t)(queries->rows - s->queries) / s->model->padded_head;
 }
 
-/* Before any is dropped. A sequence that keeps them is one chunk, so the maximum is that of all keys. */
+/* Records the exponentials before dropout. A sequence that keeps them is one chunk, so the maximum is that of all keys.
+ */
 static void record_exponentials_of(const deberta_session *s, const attention_head *head,
                                    const attention_queries *queries, size_t lds, const worker_scratch *scratch)
 {
@@ -383,7 +385,7 @@ static void drop_probabilities(const deberta_session *s, const attention_head *h
     }
 }
 
-/* Probabilities of a chunk times its values. */
+/* Multiplies the probabilities of a chunk by its values. */
 static void mix_values(const deberta_session *s, const attention_head *head, size_t key, size_t keys, size_t lds,
                        const worker_scratch *scratch, const gemm_task *task)
 {

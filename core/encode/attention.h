@@ -15,10 +15,11 @@
 
 #include "core/encode/attention_head.h"
 
-/* Consecutive query rows in memory: at most session->query_rows, from a range of the sequence no longer than that. */
+/* Query rows that follow each other in memory: at most session->query_rows, from a range of the sequence no longer than
+ * that. */
 typedef struct attention_queries {
     const float *rows;
-    size_t ld, first, count; /* first: place of the first in the sequence */
+    size_t ld, first, count; /* first: place of the first row in the sequence */
     const size_t *tokens;    /* token of each row in the session, ascending; NULL: every place from the first on */
 } attention_queries;
 
@@ -58,7 +59,7 @@ attention_queries row_loop_queries(const row_loop *loop, const attention_head *h
 void row_loop_normalise(const row_loop *loop, const attention_head *head, size_t rows, float *values,
                         worker_scratch *scratch);
 
-/* Whether the observer wants the component; false once it has stopped. */
+/* Returns whether the observer wants the component; false once it has stopped. */
 bool row_loop_wants(const row_loop *loop, size_t head, deberta_component component);
 void row_loop_show(const row_loop *loop, const attention_head *head, const attention_queries *queries,
                    deberta_component component, const float *values);

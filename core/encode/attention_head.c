@@ -11,7 +11,7 @@ static void take_floats(const deberta_session *s, size_t layer, size_t place, at
     size_t d = model->head_size, rows = model->relative_rows;
     float *keys = s->internal.recompute_positions ? s->fold_keys : model->layers[layer].position_keys;
     float *queries = s->internal.recompute_positions ? s->fold_queries : model->layers[layer].position_queries;
-    const position_change *change = s->internal.record ? s->internal.record->positions : NULL;
+    const position_change *change = session_position_change(s);
     if (change && change->keys) keys = change->keys + head->sequence * change->keys_stride;
     if (change && change->queries) queries = change->queries + head->sequence * change->queries_stride;
     head->keys = (panel_operand){.floats = s->packed_keys + place * d * PANEL, .stride = d * PANEL};
@@ -48,7 +48,7 @@ static void take_integers(const deberta_session *s, size_t layer, size_t place, 
     }
 }
 
-/* Replaces what the head's terms are made of (session.h). */
+/* Replaces queries or keys of the head's terms as its ablations say (session.h). */
 static void apply_ablation(const deberta_session *s, size_t layer, size_t place, attention_head *head)
 {
     const ablation_plan *plan = &s->ablation;
@@ -61,7 +61,7 @@ static void apply_ablation(const deberta_session *s, size_t layer, size_t place,
     if (modes[DEBERTA_C2P]) head->c2p_query = modes[DEBERTA_C2P] == ABLATION_MEAN ? mean : plan->zeros;
     if (!modes[DEBERTA_P2C]) return;
     if (modes[DEBERTA_P2C] == ABLATION_MEAN) head->mean_key = plan->mean_keys + place * s->model->head_size * PANEL;
-    head->p2c_keys = (panel_operand){0}; /* one panel for all */
+    head->p2c_keys = (panel_operand){0}; /* One panel serves all keys. */
     if (!s->model->integer_attention)
         head->p2c_keys.floats = head->mean_key ? head->mean_key : plan->zeros;
     else
@@ -112,8 +112,8 @@ panel_operand attention_head_values(const deberta_session *s, const attention_he
     return found;
 }
 
-/* Keys and values as integers: keys a panel at a time, while it is in L1; values without those of holes, which must not
- * show in the scales. Talking heads mix floats with their values. */
+/* Quantizes keys and values: keys a panel at a time, while it is in L1; values without those of holes, which must not
+ * affect the scales. Talking heads mix float probabilities with float values. */
 static void pack_integers(const deberta_session *s, const attention_head *head, const float *rows, float *panel)
 {
     const deberta_model *model = s->model;
@@ -133,7 +133,7 @@ static void pack_integers(const deberta_session *s, const attention_head *head, 
     }
 }
 
-/* The mean of the head's keys into its panel, if p2c is made of it. */
+/* Writes the mean of the head's keys into its panel, if an ablation makes p2c from it. */
 static void pack_mean_key(deberta_session *s, const attention_head *head)
 {
     const size_t d = s->model->head_size;
@@ -158,7 +158,7 @@ void attention_head_pack(deberta_session *s, const attention_head *head, const w
         s->kernels.pack_panels_f32(head->keys.floats, d * PANEL, rows, model->padded_head, head->n, d);
     pack_mean_key(s, head);
     if (!head->far_p2c || !position_map_has_far(&s->positions, head->n)) return;
-    /* The rows of the two ends of the table; saturated tiles look their p2c up here. */
+    /* These are the rows of the two ends of the table; saturated tiles read their p2c from the results. */
     size_t ends[FAR_SIDES] = {(size_t)s->positions.row_of[s->positions.reach],
                               (size_t)s->positions.row_of[-s->positions.reach]};
     for (size_t side = 0; side < FAR_SIDES; side++) {
@@ -175,7 +175,7 @@ void attention_head_pack(deberta_session *s, const attention_head *head, const w
 
 /* --------------------------------------------------------------------------------------------------------- patching */
 
-/* The head of the sequence that gives a term, with its keys packed into `keys`. */
+/* Returns the head of the sequence that gives a term, with its keys packed into `keys`. */
 static attention_head donor_head(deberta_session *s, size_t layer, const attention_head *head, deberta_component term,
                                  float *keys, const worker_scratch *scratch)
 {
@@ -192,7 +192,7 @@ static attention_head donor_head(deberta_session *s, size_t layer, const attenti
     return donor;
 }
 
-/* The first row of a sequence's queries. */
+/* Returns the first row of a sequence's queries. */
 static size_t first_row(const deberta_session *s, size_t sequence, const size_t *positions, size_t count)
 {
     return positions ? session_positions_before(positions, count, s->starts[sequence]) : s->starts[sequence];

@@ -10,19 +10,19 @@
 typedef struct attention_head {
     size_t sequence, head, first_token, n;
     panel_operand keys;           /* [ceil(n / 16)] panels, packed */
-    panel_operand values;         /* values of the first chunk of keys (attention_head_values has the others) */
-    panel_operand position_keys;  /* PK in reversed rows; with c2p */
-    row_operand position_queries; /* PQ; with p2c */
-    float *far_p2c;               /* [2][16 ceil(n / 16)]: left, right. NULL: no p2c */
-    const float *key_bias;        /* NULL: no holes */
-    const float *key_present;     /* 0 for holes, else 1; NULL: no holes */
+    panel_operand values;         /* values of the first chunk of keys; attention_head_values returns the others */
+    panel_operand position_keys;  /* PK in reversed rows; used with c2p */
+    row_operand position_queries; /* PQ; used with p2c */
+    float *far_p2c;               /* [2][16 ceil(n / 16)]: p2c of keys far left, far right; NULL: no p2c */
+    const float *key_bias;        /* [n]: 0, or -inf for holes; NULL: no holes */
+    const float *key_present;     /* [n]: 1, or 0 for holes; NULL: no holes */
     panel_operand p2c_keys;       /* keys of p2c: `keys`, unless ablated; one panel may serve for all */
-    /* Ablations (core/encode/session.h); NULL: none. */
-    const float *c2c_query, *c2p_query; /* replace every query of that term */
-    float *mean_key;                    /* [d][16]: the mean key, from attention_head_pack */
-    const float *row_bias;              /* [2K]: added to c2p by table row */
-    /* Patches: the sequence that gives each term, this one where it has its own, and, from attention_head_patch, how
-     * many rows behind the head's queries lie those of c2c and c2p. */
+    /* Members for ablations (core/encode/session.h); NULL: none. */
+    const float *c2c_query, *c2p_query; /* vectors that replace every query of that term */
+    float *mean_key;                    /* [d][16]: the mean key, which attention_head_pack computes */
+    const float *row_bias;              /* [2K]: bias added to c2p by table row */
+    /* Members for patches: the sequence that gives each term (this one if it is not patched) and, set by
+     * attention_head_patch, how many rows after the head's queries those of c2c and c2p begin. */
     bool patched;
     size_t donor[ABLATION_TERMS];
     ptrdiff_t rows_behind[ABLATION_TERMS];

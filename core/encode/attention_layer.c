@@ -7,7 +7,7 @@
 #include "core/encode/attention.h"
 #include "core/model/linear.h"
 
-enum { TASKS_PER_THREAD = 3 }; /* of attention, at least, before query blocks are made smaller */
+enum { TASKS_PER_THREAD = 3 }; /* smallest number of attention tasks per thread before query blocks become smaller */
 
 /* ------------------------------------------------------------------------------------------------------ projections */
 
@@ -37,7 +37,7 @@ void attention_project(deberta_session *s, const model_layer *layer, size_t rows
 
 /* ----------------------------------------------------------------------------------------------------------- blocks */
 
-/* Query rows of a task: their logits of one chunk take at most half of L2, and there are tasks for all threads. */
+/* Plans the query rows of a task: the logits of one chunk take at most half of L2, and every thread has tasks. */
 static size_t block_rows(const deberta_session *s, size_t n)
 {
     size_t tile = s->row_tile, chunk = minimum(round_up(n, PANEL), KEY_CHUNK);
@@ -100,7 +100,7 @@ static void block_task(void *context, size_t task, size_t worker)
     size_t index = task - s->task_starts[sequence], first = index % blocks * rows;
     attention_head head = attention_head_of(s, loop->layer, sequence, index / blocks);
     if (blocks == 1) {
-        /* No other task needs these keys, so they need no separate packing loop. */
+        /* No other task needs these keys, so this task packs them. */
         attention_head_pack(s, &head, &s->workers[worker]);
         time = profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
     }
@@ -123,7 +123,7 @@ void attention_run(deberta_session *s, size_t layer, const deberta_observer *obs
     for (; loop.first < s->sequences; loop.first = loop.end) {
         loop.end = attention_begin_group(s, loop.first);
         size_t group = loop.end - loop.first, tasks = s->task_starts[loop.end];
-        /* More tasks than one a head and sequence: some keys are shared by several blocks. */
+        /* With more than one task per head and sequence, several blocks share some keys. */
         bool talking = s->model->config.talking_heads, shared = tasks > group * heads;
         if (shared) parallel_for(s->executor, group * heads, pack_task, &loop);
         if (!talking) parallel_for(s->executor, tasks, block_task, &loop);

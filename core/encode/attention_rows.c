@@ -15,7 +15,7 @@ bool row_loop_wants(const row_loop *loop, size_t head, deberta_component compone
     return wanted;
 }
 
-/* Called with the session's lock. */
+/* Calls the observer for one block; the caller holds the session's lock. */
 static void show_block(deberta_session *s, const deberta_observer *observer, const deberta_attention_block *block)
 {
     deberta_error error;
@@ -58,7 +58,7 @@ attention_queries row_loop_queries(const row_loop *loop, const attention_head *h
     };
 }
 
-/* Chunk by chunk as everywhere; earlier chunks follow the running maximum. */
+/* The softmax runs chunk by chunk, as everywhere; earlier chunks follow the running maximum. */
 void row_loop_normalise(const row_loop *loop, const attention_head *head, size_t rows, float *values,
                         worker_scratch *scratch)
 {

@@ -10,7 +10,7 @@
 
 static size_t border_rows(const deberta_session *s) { return s->model->config.convolution_width / 2; }
 
-/* Row of the halo in which the border before a sequence begins; neighbours share a border. */
+/* Returns the row of the halo at which the border before a sequence begins; neighbours share a border. */
 static size_t halo_row(const deberta_session *s, size_t sequence)
 {
     return s->starts[sequence] + sequence * border_rows(s);
@@ -36,7 +36,8 @@ static float *product_rows(const deberta_session *s, size_t *ld)
     return record ? record->convolution : s->context;
 }
 
-/* Row t of the products, which becomes the sum before the norm; a recorded product stays, as dropout leaves it. */
+/* Returns row t of the products, which becomes the sum before the norm. In a recorded run it applies dropout and
+ * returns a copy, so that the record keeps the product as dropout leaves it. */
 static float *sum_row(const deberta_session *s, size_t t)
 {
     const forward_record *record = s->internal.record;

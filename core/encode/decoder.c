@@ -5,15 +5,15 @@
 
 #include "core/encode/attention.h"
 
-/* Some of the asked positions: of sequences that follow each other and have their keys in memory together. */
+/* A range of the requested positions, from sequences that follow each other and whose keys are in memory together. */
 typedef struct emd_loop {
     deberta_session *session;
     const size_t *positions; /* [count] */
     size_t count, row, end;
-    size_t sequence; /* of the first */
+    size_t sequence; /* sequence of the first position */
 } emd_loop;
 
-/* One head of one sequence: all its positions in turn. */
+/* Runs one head of one sequence over all its positions. */
 static void emd_head_task(void *context, size_t task, size_t worker)
 {
     const emd_loop *loop = context;
@@ -41,7 +41,7 @@ static void emd_head_task(void *context, size_t task, size_t worker)
     }
 }
 
-/* As many positions as one loop can do: a caller may ask for them in any order. */
+/* Runs the attention of all positions, one group of sequences at a time. */
 static void emd_attention(deberta_session *s, const size_t *positions, size_t count)
 {
     emd_loop loop = {.session = s, .positions = positions, .count = count};
@@ -61,7 +61,7 @@ static void emd_attention(deberta_session *s, const size_t *positions, size_t co
 /* Returns the factor of a token's row of the position table: 1, unless an attribution follows a path there. */
 static float position_factor(const deberta_session *s, size_t token)
 {
-    const position_change *change = s->internal.record ? s->internal.record->positions : NULL;
+    const position_change *change = session_position_change(s);
     return change && change->absolute ? change->absolute[session_sequence_of(s, token)] : 1;
 }
 

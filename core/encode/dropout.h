@@ -9,7 +9,7 @@
 /* Bit positions of the parts of a counter's last word. */
 enum { DROPOUT_SITE_SHIFT = 26, DROPOUT_PASS_SHIFT = 24, DROPOUT_LAYER_SHIFT = 12 };
 
-/* Sites of dropout: the highest bits of a counter's last word. */
+/* Sites of dropout, which are the highest bits of a counter's last word. */
 typedef enum dropout_site {
     DROPOUT_EMBEDDINGS = 0,
     DROPOUT_TABLE = 1,
@@ -30,7 +30,7 @@ typedef struct dropout_rates {
 typedef struct dropout_plan {
     dropout_rates rates;
     uint32_t seed, step;
-    uint32_t model;            /* 0, or 32 << 26 for a generator: added to every last word */
+    uint32_t model;            /* 0, or 32 << 26 for a generator; added to every last word */
     const dropout_row *tokens; /* [tokens]: place in the sequence, number of the sequence; site: pass << 24 */
 } dropout_plan;
 

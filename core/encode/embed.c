@@ -20,7 +20,8 @@ static void embed_add_row(float *to, const float *row, size_t count)
     for (size_t e = 0; e < count; e++) to[e] += row[e];
 }
 
-/* Word, position and type of one token. A hole is not looked up: NaN times a mask of 0 would not be 0. */
+/* Adds the rows of one token's word, position and type. It does not look up a hole, because NaN times a mask of 0 would
+ * not be 0. */
 static deberta_status look_up(const embed_loop *loop, size_t token, float *to, deberta_error *err)
 {
     deberta_session *s = loop->session;
@@ -42,7 +43,8 @@ static deberta_status look_up(const embed_loop *loop, size_t token, float *to, d
     return DEBERTA_OK;
 }
 
-/* Rows before the projection, in the session's memory or straight where they are recorded; NULL: there is none. */
+/* Returns the rows before the projection, in the session's memory or, in a recorded run, in the record; NULL without a
+ * projection. */
 static float *narrow_rows(const deberta_session *s, size_t first)
 {
     if (!s->model->embedding_projection.panels) return NULL;

@@ -23,7 +23,8 @@ static deberta_status check_sequences(const deberta_session *s, const deberta_ba
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence %zu is empty: it starts at token %zu and ends at %zu", i,
                          starts[i], starts[i + 1]);
         }
-        /* Here, because more sequences than tokens fit would not be there to be checked. */
+        /* This check is inside the loop, because sequence_starts of more sequences than tokens fit must not be read
+         * further. */
         if (starts[i + 1] > s->max_tokens) {
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                          "sequence %zu ends at token %zu, but the session was made for %zu tokens", i, starts[i + 1],
@@ -44,7 +45,7 @@ static deberta_status check_values(const int32_t *values, size_t count, size_t r
     return DEBERTA_OK;
 }
 
-/* Absolute positions matter only where a table of them is used at the input; otherwise any length will do (SPEC 2). */
+/* Absolute positions limit the length only where the input uses their table (SPEC 2). */
 static deberta_status check_positions(const deberta_session *s, const deberta_batch *batch, size_t tokens,
                                       deberta_error *err)
 {
@@ -69,7 +70,7 @@ static deberta_status check_batch(const deberta_session *s, const deberta_batch 
     DEBERTA_TRY(check_sequences(s, batch, err));
     size_t tokens = batch->sequence_starts[batch->sequences];
     DEBERTA_TRY(check_values(batch->ids, tokens, config->vocabulary_size, "id", "vocabulary", err));
-    /* Without a table token types are ignored, whatever they are (SPEC 1.1). */
+    /* Without a table, token types are ignored, whatever their values (SPEC 1.1). */
     if (config->token_types > 0 && batch->token_types) {
         DEBERTA_TRY(
             check_values(batch->token_types, tokens, config->token_types, "token type", "token type table", err));
@@ -90,7 +91,7 @@ static deberta_status check_observer(const deberta_session *s, const deberta_obs
 
 /* ---------------------------------------------------------------------------------------------------------- running */
 
-/* Copies what later calls, and the layers, need to know of the batch. */
+/* Copies the parts of the batch that the layers and later calls need. */
 static void take_batch(deberta_session *s, const deberta_batch *batch)
 {
     s->sequences = batch->sequences;
@@ -113,7 +114,8 @@ static void take_batch(deberta_session *s, const deberta_batch *batch)
 void encoder_take_batch(deberta_session *s, const deberta_batch *batch)
 {
     take_batch(s, batch);
-    memset(s->panel_starts, 0, s->sequences * sizeof *s->panel_starts); /* no keys are packed */
+    /* No keys are packed, so every sequence begins at panel 0. */
+    memset(s->panel_starts, 0, s->sequences * sizeof *s->panel_starts);
 }
 
 static deberta_status show_hidden(const deberta_session *s, const deberta_observer *observer, size_t layer,
@@ -158,7 +160,8 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     const bool only_keys = (s->only_keys || (record && record->decoder_only)) && index + 1 == s->model->config.layers;
     if (record) session_record(s, &record->layers[index], s->hidden, s->tokens);
     if (s->internal.recompute_positions && (s->has_c2p || s->has_p2c)) recompute_positions(s, layer);
-    if (record && record->positions) record->positions->begin_layer(record->positions->context, index);
+    const position_change *change = session_position_change(s);
+    if (change) change->begin_layer(change->context, index);
     double time = profile_start(session_profiling(s));
     attention_project(s, layer, s->tokens, s->hidden, only_keys ? PROJECT_KEYS : PROJECT_ALL);
     profile_lap_all(session_profiling(s), PROFILE_QKV, time);
@@ -206,8 +209,8 @@ static deberta_status encoder_run(deberta_session *s, const deberta_batch *batch
     return DEBERTA_OK;
 }
 
-/* Results are stored, so a struct that ends before them is no earlier version but a mistake. Members that come later
- * are to be stored only where struct_size covers them. */
+/* Size of the first version of deberta_outputs: encoding stores these members, so a smaller struct_size is a mistake.
+ * Later members may be stored only where struct_size covers them. */
 enum { OUTPUTS_BYTES = offsetof(deberta_outputs, hidden_stride) + sizeof(size_t) };
 
 static deberta_status copy_call(deberta_batch *batch, deberta_observer *observer, const deberta_batch *given,

@@ -12,24 +12,24 @@
  * reading the word table. */
 void embed_run(deberta_session *session, const int32_t *ids, const int32_t *token_types);
 
-/* Means for ablations (session.h). attention_head.c applies them to a head. */
+/* Functions for the means of ablations (session.h). attention_head.c applies them to a head. */
 
 /* Computes, after the projections of a layer, the mean queries of its heads that need them. */
 void ablation_take_means(deberta_session *session, size_t layer);
 /* Returns the mean of one element over the rows of n tokens from `first` on; holes do not count. It is summed in
- * float64 in the order of the tokens, so its bits are the same wherever it runs. Holes alone: 0. */
+ * float64 in the order of the tokens, so its bits are the same wherever it runs. Returns 0 if all are holes. */
 double ablation_mean(const deberta_session *session, size_t first, size_t n, const float *rows, size_t element);
 
-/* Attention of a layer for the whole batch: projections, and the loops over sequences, heads and blocks of queries.
- * attention.h defines a block. */
+/* Functions for a layer's attention over the whole batch: projections, and the loops over sequences, heads and blocks
+ * of queries. attention.h defines a block. */
 
-typedef enum projected_parts { PROJECT_ALL, PROJECT_QUERIES, PROJECT_KEYS } projected_parts; /* KEYS: and values */
+typedef enum projected_parts { PROJECT_ALL, PROJECT_QUERIES, PROJECT_KEYS } projected_parts; /* KEYS: keys and values */
 
 /* Computes the queries, keys and values of a layer from `rows` rows of x. Those not in `parts` stay unchanged. */
 void attention_project(deberta_session *session, const model_layer *layer, size_t rows, const float *x,
                        projected_parts parts);
 
-/* Prepares the group of sequences [first, returned end): groups are as large as their packed keys fit. */
+/* Prepares the group of sequences [first, returned end), which has as many sequences as their packed keys have room. */
 size_t attention_begin_group(deberta_session *session, size_t first);
 
 /* Computes session->context from session->queries, keys, values. observer may be NULL. */
@@ -38,12 +38,12 @@ void attention_run(deberta_session *session, size_t layer, const deberta_observe
 /* v1's talking heads (SPEC 3.6) mix logits of all heads before the softmax, and probabilities after it, so a block of
  * rows needs those of every head at once. */
 
-/* Replaces the usual attention for the sequences [first, end), and shows the observer its probabilities. observer may
- * be NULL. */
+/* Computes this attention for the sequences [first, end), and shows the observer its probabilities. observer may be
+ * NULL. */
 void talking_heads_run(deberta_session *session, size_t layer, size_t first, size_t end,
                        const deberta_observer *observer);
 
-/* Components of attention for observers, not on the fast path (attention.h). */
+/* Components of attention for observers are computed off the fast path (attention.h). */
 
 /* Passes the wanted components of a layer to the observer, for the sequences [first, end), whose keys are packed. */
 void components_run(deberta_session *session, size_t layer, size_t first, size_t end, const deberta_observer *observer);

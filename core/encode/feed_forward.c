@@ -8,22 +8,22 @@
 #include "core/model/activation.h"
 #include "core/model/linear.h"
 
-/* One layer over some rows, in whole (the products are then those of a block of rows) or in blocks. */
+/* The feed-forward of one layer, over all rows at once or over one block of them. */
 struct feed_forward_job;
 typedef void feed_forward_step(const struct feed_forward_job *job, size_t start, size_t rows);
 typedef struct feed_forward_job {
     deberta_session *session;
     const model_layer *layer;
-    size_t rows, parts;      /* parts: of the current loop */
-    feed_forward_step *step; /* what that loop does */
+    size_t rows, parts;      /* parts: number of tasks of the current loop */
+    feed_forward_step *step; /* function that the current loop calls */
     linear_product output, first, second;
-    activation separate;       /* an activation that the product does not apply itself */
-    const dropout_plan *drops; /* NULL, or the residuals are added after dropout */
-    size_t start;              /* number of the first row */
-    float *x, *normed, *inner; /* what the norms write, and what `second` reads */
+    activation separate;       /* activation that the product does not apply itself */
+    const dropout_plan *drops; /* dropout, after which the residuals are added; NULL: none */
+    size_t start;              /* number of the first row in the batch */
+    float *x, *normed, *inner; /* outputs of the norms, and the input of `second` */
 } feed_forward_job;
 
-/* The sums before the norms, and what comes before the activation, stay where they are recorded. */
+/* Directs the sums before the norms, and the inputs of the activation, into the record. */
 static void record_job(feed_forward_job *job, size_t start)
 {
     const deberta_session *s = job->session;
@@ -40,7 +40,7 @@ static void record_job(feed_forward_job *job, size_t start)
     job->second.residual = NULL;
 }
 
-/* Rows [first, first + rows) of a product without its residual. */
+/* Applies dropout to rows [first, first + rows) of a product that has no residual, and then adds the residual. */
 static void drop_and_add(const feed_forward_job *job, dropout_site site, const linear_product *product,
                          const float *residual, size_t ld_residual, size_t first, size_t rows)
 {
@@ -55,7 +55,7 @@ static void drop_and_add(const feed_forward_job *job, dropout_site site, const l
         for (size_t e = 0; e < hidden; e++) to[i * product->ldc + e] += residual[(first + i) * ld_residual + e];
 }
 
-/* Rows from `start` on: context ... inner point at the first of them. */
+/* Describes the feed-forward of rows from `start` on; context ... inner point at the first of them. */
 static feed_forward_job make_job(deberta_session *s, const model_layer *layer, size_t start, size_t rows,
                                  const float *context, float *x, float *normed, float *inner, void *scratch)
 {
@@ -89,15 +89,15 @@ static void norm_rows(const feed_forward_job *job, const layer_norm *norm, const
                              config->hidden_size, config->layer_norm_eps);
 }
 
-/* Functions that finish each product, for rows [start, start + rows) of the job. First: residual and norm after
- * attention. */
+/* These functions finish each product, for rows [start, start + rows) of the job. The first one adds the residual after
+ * attention and normalises. */
 static void end_attention(const feed_forward_job *job, size_t start, size_t rows)
 {
     drop_and_add(job, DROPOUT_ATTENTION, &job->output, job->x, job->session->hidden_stride, start, rows);
     norm_rows(job, &job->layer->attention_norm, &job->output, job->normed, start, rows);
 }
 
-/* The activation where the product has not applied it: in place, or after what is recorded. */
+/* Applies the activation where the product has not: in place, or to a copy of the recorded rows. */
 static void activate_inner(const feed_forward_job *job, size_t start, size_t rows)
 {
     const deberta_session *s = job->session;
@@ -115,7 +115,7 @@ static void end_layer(const feed_forward_job *job, size_t start, size_t rows)
 
 /* ---------------------------------------------------------------------------------------- many rows: block by block */
 
-/* All five steps over one block: what lies between them, f floats a row, never leaves this thread's cache. */
+/* Runs all five steps over one block, so that the f floats per row between them never leave this thread's cache. */
 static void block_task(void *context, size_t part, size_t worker)
 {
     const feed_forward_job *whole = context;

@@ -66,19 +66,16 @@ deberta_status deberta_session_intervene(deberta_session *session, const deberta
 deberta_status interventions_edit(const deberta_session *s, size_t layer, deberta_error *err)
 {
     const deberta_interventions *changes = &s->internal.interventions.changes;
-    if (!changes->edit_hidden) {
-        patches_make_states(s, layer);
-        return DEBERTA_OK;
+    if (changes->edit_hidden) {
+        const deberta_hidden_edit edit = {.layer = layer,
+                                          .tokens = s->tokens,
+                                          .columns = s->model->config.hidden_size,
+                                          .stride = s->hidden_stride,
+                                          .values = s->hidden};
+        const deberta_status status = changes->edit_hidden(changes->context, &edit);
+        if (status != DEBERTA_OK)
+            DEBERTA_FAIL(err, status, "the edit of hidden states %zu stopped the encode with status %d", layer, status);
     }
-    const deberta_hidden_edit edit = {.layer = layer,
-                                      .tokens = s->tokens,
-                                      .columns = s->model->config.hidden_size,
-                                      .stride = s->hidden_stride,
-                                      .values = s->hidden};
-    const deberta_status status = changes->edit_hidden(changes->context, &edit);
-    if (status == DEBERTA_OK) {
-        patches_make_states(s, layer);
-        return DEBERTA_OK;
-    }
-    DEBERTA_FAIL(err, status, "the edit of hidden states %zu stopped the encode with status %d", layer, status);
+    patches_make_states(s, layer);
+    return DEBERTA_OK;
 }

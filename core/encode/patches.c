@@ -14,13 +14,13 @@ static const deberta_patch *patches_of(const deberta_session *s, size_t *count)
     return s->internal.interventions.changes.patches;
 }
 
-/* What is given must not depend on the order of patches, so a sequence that gives has none; its own value is allowed.
- */
+/* Refuses a patch from a sequence that is patched itself, so that results do not depend on the order of patches.
+ * Patching a sequence with its own value is allowed. */
 static deberta_status check_donors(const deberta_session *s, deberta_error *err)
 {
     size_t count;
     const deberta_patch *patches = patches_of(s, &count);
-    size_t *is_patched = s->task_starts; /* attention has not begun to use it */
+    size_t *is_patched = s->task_starts; /* Attention has not begun to use this memory. */
     memset(is_patched, 0, s->sequences * sizeof *is_patched);
     for (size_t k = 0; k < count; k++)
         if (patches[k].from != patches[k].sequence) is_patched[patches[k].sequence] = 1;

@@ -12,8 +12,8 @@
 #include "core/encode/session_internal_options.h"
 #include "core/load/model.h"
 
-/* Ablations remove terms of the scores from single heads: the caller's list, and the session's table of it.
- * encoder_parts.h declares their execution.
+/* Ablations remove terms of the scores from single heads. This part holds the caller's list and the session's table of
+ * it; encoder_parts.h declares the functions that apply them.
  *
  * A term is a product of a vector of the text (the query in c2c and c2p, the key in p2c) with something else. Ablating
  * it replaces that vector by zeros, or by the mean over the tokens of its sequence, so that the term no longer depends
@@ -25,13 +25,13 @@ enum { ABLATION_TERMS = 3 }; /* DEBERTA_C2C, C2P, P2C */
 typedef enum ablation_mode { ABLATION_NONE = 0, ABLATION_ZERO, ABLATION_MEAN } ablation_mode;
 
 typedef struct ablation_plan {
-    const deberta_ablation *given; /* the caller's list, only while the session is made */
+    const deberta_ablation *given; /* the caller's list; valid only while the session is made */
     size_t given_count;
-    uint8_t *modes;      /* [L][A][ABLATION_TERMS] of ablation_mode; NULL: no interventions, and so all the others */
+    uint8_t *modes;      /* [L][A][ABLATION_TERMS] of ablation_mode; NULL, like all the others, without interventions */
     float *zeros;        /* [max(padded_head, d 16)]: a row of queries, or a panel of keys */
     float *mean_queries; /* [A][max_tokens][padded_head]: by head and sequence, in the layer that ran last */
     float *mean_keys;    /* as packed_keys: the panel of a sequence and head, all 16 lanes alike */
-    integer_panels zero_key, mean_key_integers; /* the same panels, where attention multiplies integers */
+    integer_panels zero_key, mean_key_integers; /* the same panels as integers, where attention multiplies integers */
 } ablation_plan;
 
 /* Checks the list; the error names the wrong entry, and the model's layers, heads and terms. */
@@ -53,7 +53,7 @@ enum {
 
 /* Private memory of one thread. session_carve computes the sizes. */
 typedef struct worker_scratch {
-    float *inner;                     /* its inner_rows of session->inner */
+    float *inner;                     /* this thread's inner_rows of session->inner */
     void *integers;                   /* rows of a block in low precision (quantized_rows_bytes) */
     float *strip;                     /* [query rows][strip_stride]: c2p */
     size_t strip_first;               /* reversed table position of its first column */
@@ -65,8 +65,9 @@ typedef struct worker_scratch {
     float *packing;                   /* [d][16]: a panel of keys before it is quantized */
     float *maximum, *total, *rescale; /* [query rows] */
     float *observed;                  /* [OBSERVED_ROWS][observed_stride]; talking heads: 2 A of them */
-    float *patch_keys[2];             /* keys of another sequence, packed: those of c2c and those of p2c, */
-    float *patch_far, *patch_mean;    /* and what p2c has beside them (attention_head.h); with DEBERTA_PATCH_TERMS */
+    float *patch_keys[2];             /* packed keys of another sequence, for c2c and for p2c, */
+    /* and its far_p2c and mean_key (attention_head.h); present with DEBERTA_PATCH_TERMS */
+    float *patch_far, *patch_mean;
 } worker_scratch;
 
 struct deberta_session {
@@ -74,24 +75,25 @@ struct deberta_session {
     kernels kernels;
     deberta_isa isa;
     executor *executor;
-    bool owns_executor; /* else it is the caller's, who may share it between sessions */
+    bool owns_executor; /* whether the session owns its executor; else the caller does, who may share it between
+                           sessions */
     size_t threads, max_tokens;
     unsigned features;
-    bool only_keys; /* the last layer computes only keys and values (DEBERTA_ONLY_DECODER), where the decoder needs no
-                     * more */
+    bool only_keys; /* whether the last layer computes only keys and values (DEBERTA_ONLY_DECODER), where the decoder
+                       needs no more */
     session_internal_options internal;
-    layer_attention attend; /* attention_run, unless a study replaces it */
+    layer_attention attend; /* attention_run, or the replacement of a study */
     ablation_plan ablation;
     arena arena;
-    pthread_mutex_t lock; /* guards observers' calls and `failure` */
+    pthread_mutex_t lock; /* lock around observers' calls and `failure` */
     bool has_lock;
-    atomic_bool busy; /* a call is running; a second one, by an observer or another thread, is refused */
+    atomic_bool busy; /* whether a call is running; a second one, by an observer or another thread, is refused */
     position_map positions;
     profile profile;
 
     /* How attention is cut. These choices affect only speed: no bit depends on them. */
-    bool has_c2p, has_p2c;        /* the model's terms, unless switched off */
-    size_t query_rows;            /* most rows of an attention task */
+    bool has_c2p, has_p2c; /* whether the session computes the term: the model has it, and it is not switched off */
+    size_t query_rows;     /* most rows of an attention task */
     size_t row_tile, tile_panels; /* rows and panels that the kernels' products prefer */
     size_t l2_bytes;
     size_t strip_stride, transposed_rows, logits_stride, observed_stride;
@@ -104,7 +106,7 @@ struct deberta_session {
     float *normed;  /* [max_tokens][normed_stride]: after attention; E-wide rows of embeddings and of the MLM head */
     size_t hidden_stride, context_stride, normed_stride;
     float *inner;       /* [threads][inner_rows][inner_stride]: the feed-forward's middle; the MLM decoder's panels */
-    void *integers;     /* in low precision, rows of a product that all threads share */
+    void *integers;     /* quantized rows of a product that all threads share, in low precision */
     float *queries;     /* [A][T][dp] */
     float *keys;        /* [A][T][dp] */
     float *values;      /* [A][dp / 16][T][16] */
@@ -116,7 +118,7 @@ struct deberta_session {
     float *halo;                   /* H[0] with (width - 1) / 2 zero rows before, between and after the sequences */
     float *decoder_input;          /* H[L - 1] */
     float *decoder_rows;           /* the Enhanced Mask Decoder's queries, [max_tokens][hidden_stride] */
-    float *fold_keys, *fold_queries, *fold_workspace; /* for recompute_positions */
+    float *fold_keys, *fold_queries, *fold_workspace; /* memory for recompute_positions */
     worker_scratch *workers;                          /* [threads] */
 
     const layer_record *recording; /* record of the current run; NULL: none */
@@ -124,22 +126,28 @@ struct deberta_session {
     /* The current batch, or the last one. */
     bool encoded;
     size_t tokens, sequences;
-    size_t first_layer;    /* the first one that ran */
+    size_t first_layer;    /* first layer that ran */
     size_t *starts;        /* [max_tokens + 1] */
     int32_t *position_ids; /* [max_tokens] */
     uint8_t *mask;         /* [max_tokens] */
     float *key_bias;       /* [max_tokens]: 0, or -inf for holes */
     float *key_present;    /* [max_tokens]: 1, or 0 for holes */
     bool has_holes;
-    size_t *panel_starts;  /* [sequence]: its first panel in packed_keys */
-    size_t *task_starts;   /* [sequence + 1]: its first attention task */
-    deberta_status status; /* the first failure inside a parallel loop */
+    size_t *panel_starts;  /* [sequence]: first panel in packed_keys */
+    size_t *task_starts;   /* [sequence + 1]: first attention task */
+    deberta_status status; /* first failure inside a parallel loop */
     deberta_error failure;
 };
 
 static inline size_t session_sequence_length(const deberta_session *session, size_t sequence)
 {
     return session->starts[sequence + 1] - session->starts[sequence];
+}
+
+/* Returns what an attribution has in the place of positions, or NULL. */
+static inline const position_change *session_position_change(const deberta_session *session)
+{
+    return session->internal.record ? session->internal.record->positions : NULL;
 }
 
 /* Returns how many of the positions [0, count), sorted by sequence, come before the sequence that begins at a token. */
@@ -156,7 +164,7 @@ static inline size_t session_positions_before(const size_t *positions, size_t co
     return row;
 }
 
-/* Returns the panels that the packed keys of a sequence of n tokens take for each head: integers of values lie next to
+/* Returns the panels that the packed keys of a sequence of n tokens take for each head: integer values lie next to
  * them, in whole tiles. */
 static inline size_t session_key_panels(const deberta_session *session, size_t n)
 {
@@ -187,7 +195,7 @@ static inline const profile *session_profiling(const deberta_session *session)
 /* Attaches a record, whose memory a recording session uses until session_detach. */
 void session_attach(deberta_session *session, const layer_record *record);
 void session_detach(deberta_session *session);
-/* Records the next run through a layer there, until session_detach: `rows` rows of x are its input. */
+/* Records the next run through a layer in the attached record, until session_detach; its input is `rows` rows of x. */
 void session_record(deberta_session *session, const layer_record *record, const float *x, size_t rows);
 
 /* Returns the last of the places [first, end) in ascending numbers that is not beyond `number`: the sequence that
@@ -225,7 +233,8 @@ deberta_status patches_check(const deberta_session *session, deberta_error *err)
 /* Checks that the positions of the Enhanced Mask Decoder have what the patches of the last layer need. */
 deberta_status patches_check_decoder(const deberta_session *session, const size_t *positions, size_t count,
                                      deberta_error *err);
-/* Returns the sequence that gives a term of a head to this sequence; the sequence itself: it has its own. */
+/* Returns the sequence that gives a term of a head to this sequence: the sequence itself where no patch replaces the
+ * term. */
 size_t patches_donor(const deberta_session *session, deberta_component term, size_t layer, size_t head,
                      size_t sequence);
 /* Make the patches of H[layer], and of the contexts of a layer. positions: tokens of the context's rows, ascending;

@@ -11,10 +11,11 @@
 
 enum {
     DEFAULT_MAX_TOKENS = 512,
-    LARGEST_MAX_TOKENS = 1 << 24,      /* products of sizes stay small, and looking at all distances takes a second */
-    ASSUMED_L2_BYTES = 512 * 1024,     /* where hwloc does not know */
-    INTEGER_TILE_PANELS = 4,           /* of keys that products of integers in attention take at a time */
-    LOGIT_SCRATCH_BYTES = 1792 * 1024, /* strips and logits of a thread, but at least those of one tile of rows */
+    /* limit at which products of sizes stay small, and a loop over all distances takes a second */
+    LARGEST_MAX_TOKENS = 1 << 24,
+    ASSUMED_L2_BYTES = 512 * 1024,     /* bytes of L2 where hwloc does not know them */
+    INTEGER_TILE_PANELS = 4,           /* panels of keys that products of integers in attention take at a time */
+    LOGIT_SCRATCH_BYTES = 1792 * 1024, /* bytes of a thread's strips and logits, which hold at least one tile of rows */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- carving */
@@ -26,7 +27,8 @@ static float *take_floats(arena *memory, size_t rows, size_t columns)
     return arena_take(memory, count, sizeof(float));
 }
 
-/* Rows of an attention task and the strides of its scratch, from the longest sequence and the size of the table. */
+/* Plans the rows of an attention task and the strides of its scratch, from the longest sequence and the size of the
+ * table. */
 static void plan_attention(deberta_session *s)
 {
     const deberta_model *model = s->model;
@@ -38,20 +40,19 @@ static void plan_attention(deberta_session *s)
     /* Unless every step is 0 or 1, consecutive distances may be anywhere in the table. */
     size_t reachable = rows;
     if (s->positions.unit_steps) reachable = minimum(rows, MAX_QUERY_ROWS + round_up(s->max_tokens, PANEL));
-    /* Two panels more than the reachable rows can straddle, and one that the position_bias kernel may read past the
-     * end. */
+    /* The reachable rows can straddle two more panels, and the position_bias kernel may read one past the end. */
     s->strip_stride = s->has_c2p ? row_stride(round_up(reachable, PANEL) + 3 * PANEL) : 0;
 
     size_t fitting = LOGIT_SCRATCH_BYTES / sizeof(float) / (s->logits_stride + s->strip_stride);
     size_t tile = s->row_tile;
     s->query_rows = maximum(minimum(fitting, MAX_QUERY_ROWS) / tile * tile, tile);
     s->query_rows = minimum(s->query_rows, round_up(s->max_tokens, tile));
-    /* Rows of the table begin at a tile where they are integers. */
+    /* Where the table's rows are integers, they begin at a tile. */
     size_t distances = s->query_rows + s->tile_panels * PANEL + (model->integer_attention ? DIGIT_TILE_ROWS : 0);
     s->transposed_rows = !s->has_p2c ? 0 : s->positions.unit_steps ? minimum(rows, distances) : rows;
 }
 
-/* The longest sequence may take all tokens. */
+/* Carves the scratch of patches; the longest sequence may take all tokens. */
 static void carve_patches(const deberta_session *s, arena *memory, worker_scratch *worker)
 {
     const size_t keys = round_up(s->max_tokens, PANEL), d = s->model->head_size;
@@ -85,7 +86,8 @@ static void carve_worker(deberta_session *s, arena *memory, worker_scratch *work
     worker->packing = take_floats(memory, d, PANEL);
 }
 
-/* A scale a column and chunk of keys, for which there is a place at every tile of keys. */
+/* Carves the integers of values. There is one scale per column and chunk of keys; memory is reserved for one per tile
+ * of keys. */
 static integer_panels take_value_integers(const deberta_session *s, arena *memory)
 {
     size_t heads = s->model->config.heads, tiles = ceiling_divide(s->key_panels * PANEL, DIGIT_TILE_INPUTS) * heads;
@@ -145,8 +147,8 @@ static void carve_batch(deberta_session *s, arena *memory)
     s->task_starts = arena_take(memory, tokens + 1, sizeof *s->task_starts);
 }
 
-/* Returns the bytes where rows are quantized. Beyond LINEAR_ROW_SPLIT rows a thread, a feed-forward works block by
- * block. */
+/* Returns the bytes of the quantized rows of a product. Beyond LINEAR_ROW_SPLIT rows a thread, a feed-forward works
+ * block by block. */
 static size_t shared_integer_bytes(const deberta_session *s)
 {
     const model_layer *layer = s->model->layers;
@@ -165,8 +167,8 @@ static size_t worker_integer_bytes(const deberta_session *s)
     return round_up(maximum(bytes, quantized_rows_bytes(&layer->attention_output, rows)), ARENA_ALIGNMENT_BYTES);
 }
 
-/* Everything a session holds; run twice (memory.h). The position map comes first: whether its steps are small decides
- * sizes. */
+/* Carves everything that a session holds; it runs twice (memory.h). The position map comes first, because other sizes
+ * depend on whether its steps are small. */
 static void session_carve(deberta_session *s, arena *memory)
 {
     const model_config *config = &s->model->config;
@@ -227,7 +229,7 @@ static deberta_status check_options(const deberta_session_options *options, cons
     return DEBERTA_OK;
 }
 
-/* Fills in what decides the sizes; allocates nothing. */
+/* Sets the members that decide the sizes; allocates nothing. */
 static deberta_status settle(deberta_session *s, const deberta_model *model, const deberta_session_options *options,
                              const session_internal_options *internal, deberta_error *err)
 {
@@ -252,8 +254,8 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     if (s->internal.executor) s->threads = s->internal.executor->threads;
     s->max_tokens = options->max_tokens ? options->max_tokens : DEFAULT_MAX_TOKENS;
     s->features = options->features;
-    /* An ablated decoder takes means of the encoder's queries, and one of a model with absolute positions at the input
-     * is the plain head. */
+    /* The last layer must run in full for an ablated decoder, which takes means of the encoder's queries, and for a
+     * model with absolute positions at the input, whose decoder is the plain head. */
     s->only_keys =
         s->features & DEBERTA_ONLY_DECODER && options->ablation_count == 0 && !model->config.position_biased_input;
     s->l2_bytes = machine->l2_bytes ? machine->l2_bytes / maximum(machine->l2_cores, 1) : ASSUMED_L2_BYTES;

@@ -15,19 +15,20 @@
 /* Records of a forward pass for a backward pass (train/). */
 
 /* The record of a run through a layer for the backward pass. The session uses queries ... context and normed instead of
- * its own memory, in the same layouts; it fills the other pieces in addition. Rows: tokens, or those of a pass of the
- * decoder. Strides are the session's. */
+ * its own memory, in the same layouts; it fills the other pieces in addition. Rows are tokens, or the rows of a pass of
+ * the decoder; strides are the session's. */
 typedef struct layer_record {
     size_t layer, pass;   /* pass: number of the decoder's pass */
     const size_t *tokens; /* token of each row; NULL: row i is token i */
     float *input;         /* [rows][hidden_stride]; NULL: not kept */
     float *queries, *context;
-    float *keys, *values;           /* in a pass of the decoder, those of the layer */
+    float *keys, *values;           /* tokens of the layer, also in a pass of the decoder */
     float *maximum, *inverse_total; /* [A][tokens]: softmax statistics of every query, */
     float *exponentials; /* [A][tokens][exponentials_stride]: exp(s - maximum) of every query; NULL: recomputed */
-    size_t exponentials_stride; /* longer sequences keep none, nor do sequences of several chunks of keys */
+    size_t exponentials_stride; /* stride of exponentials; longer sequences keep none, nor do sequences of several
+                                   chunks of keys */
     float *attention_sum;       /* [rows][normed_stride]: before the norm, */
-    float *normed;              /* and after it */
+    float *normed;              /* [rows][normed_stride]: after the norm */
     float *inner;               /* [rows][inner_stride]: before the activation */
     float *output_sum;          /* [rows][hidden_stride]: before the norm */
 } layer_record;
@@ -39,14 +40,14 @@ static inline float *record_exponentials(const layer_record *record, size_t row,
     return record->exponentials && n <= stride && n <= KEY_CHUNK ? record->exponentials + row * stride : NULL;
 }
 
-/* Replaces what each sequence of a batch reads of positions: an attribution follows a path there (train/attribution/).
- * The caller owns the memory. */
+/* Replaces the positions that each sequence of a batch reads, for an attribution that follows a path from a baseline to
+ * the model's positions (train/attribution/). The caller owns the memory. */
 typedef struct position_change {
     void *context;
     /* Fills keys and queries for this layer; called before the layer is run, forward or back. */
     void (*begin_layer)(void *context, size_t layer);
-    /* Take the place of a layer's position_keys and position_queries; a sequence's lie `stride` floats after those of
-     * the sequence before it. NULL: the model's. */
+    /* Replacements of a layer's position_keys and position_queries; those of one sequence follow those of the one
+     * before it at a distance of `stride` floats. NULL: the model's. */
     float *keys, *queries;
     size_t keys_stride, queries_stride;
     const float *absolute; /* [sequences]: factors of the rows of positions that the Enhanced Mask Decoder adds */
@@ -54,19 +55,20 @@ typedef struct position_change {
 
 /* The record of a whole encode. */
 typedef struct forward_record {
-    layer_record *layers;   /* [L] */
-    layer_record *decoder;  /* [2]: the passes of the Enhanced Mask Decoder */
-    bool decoder_only;      /* the last layer computes only keys and values, which are all that the decoder needs */
-    float *embedded;        /* [tokens][hidden_stride]: before the norm */
-    float *narrow;          /* [tokens][normed_stride]: before the projection; NULL if there is none */
-    float *convolution;     /* [tokens][hidden_stride]: before the activation, */
-    float *convolution_sum; /* and before the norm */
-    /* May change rows before the norm of the embeddings, [count][hidden_stride] from token `first` on; NULL: no change.
-     * Several threads call it. */
+    layer_record *layers;  /* [L] */
+    layer_record *decoder; /* [2]: the passes of the Enhanced Mask Decoder */
+    bool decoder_only;  /* whether the last layer computes only keys and values, which are all that the decoder needs */
+    float *embedded;    /* [tokens][hidden_stride]: before the norm */
+    float *narrow;      /* [tokens][normed_stride]: before the projection; NULL if there is none */
+    float *convolution; /* [tokens][hidden_stride]: before the activation, */
+    float *convolution_sum; /* [tokens][hidden_stride]: before the norm */
+    /* Callback that may change rows before the norm of the embeddings, [count][hidden_stride] from token `first` on;
+     * NULL: none. Several threads call it. */
     void (*edit_embedded)(void *context, float *rows, size_t first, size_t count);
     void *edit_context;
-    const dropout_plan *dropout;      /* NULL: none. The relative table is dropped where its projections are folded */
-    const position_change *positions; /* NULL: those of the model */
+    /* dropout of the pass; NULL: none. The relative table is dropped where its projections are folded */
+    const dropout_plan *dropout;
+    const position_change *positions; /* positions of each sequence; NULL: those of the model */
 } forward_record;
 
 /* Measures the time of an encode: seconds per stage, kept separately by every thread.
@@ -86,7 +88,7 @@ typedef enum profile_stage {
     PROFILE_EMBED,            /* look-up, projection to h, layer norm */
     PROFILE_POSITIONS,        /* PK and PQ, only when they are not folded at load (--position-cache off) */
     PROFILE_QKV,              /* query, key and value projections */
-    PROFILE_PACK,             /* keys into panels (values leave their projection in panels), far rows of p2c */
+    PROFILE_PACK,             /* packing keys (values leave their projection in panels), and p2c of far rows */
     PROFILE_ATTENTION,        /* strips, scores, softmax, P V */
     PROFILE_ATTENTION_OUTPUT, /* output projection, residual, layer norm */
     PROFILE_FEED_FORWARD,     /* both matrices, activation, residual, layer norm */
@@ -100,14 +102,14 @@ typedef enum profile_part {
     PROFILE_QK,   /* q·k, and adding the bias to it */
     PROFILE_C2P,  /* strips: queries with the rows of the table that they reach */
     PROFILE_P2C,  /* rows of the table with keys */
-    PROFILE_BIAS, /* both read at the distance of each pair, and added */
+    PROFILE_BIAS, /* reading both at the distance of each pair, and adding them */
     PROFILE_SOFTMAX,
     PROFILE_PV,
     PROFILE_PARTS
 } profile_part;
 
 typedef struct profile_lane {
-    _Alignas(64) double seconds[PROFILE_STAGES]; /* seconds of one thread; on a separate cache line */
+    _Alignas(64) double seconds[PROFILE_STAGES]; /* seconds of one thread, on a separate cache line */
     double parts[PROFILE_PARTS];
 } profile_lane;
 
@@ -137,8 +139,8 @@ static inline double profile_lap_part(const profile *p, size_t worker, profile_p
     return now;
 }
 
-/* Ends a lap of a stage that all threads share, between two of their loops: the time that they wait for each other
- * counts as theirs. */
+/* Ends a lap of a stage that all threads share, between two loops: the stage includes the time that threads wait for
+ * each other. */
 static inline double profile_lap_all(const profile *p, profile_stage stage, double start)
 {
     if (!p) return 0;
@@ -167,28 +169,29 @@ typedef void (*layer_attention)(deberta_session *session, size_t layer, const de
 /* Changes that a study makes in a forward pass. The caller owns the referenced memory, which must stay while the
  * session lives. */
 typedef struct session_interventions {
-    deberta_interventions changes; /* deberta_session_intervene replaces them */
-    layer_attention attend;        /* replaces attention_run; NULL: attention_run. The Enhanced Mask Decoder does not
-                                    * use it */
+    deberta_interventions changes; /* interventions; deberta_session_intervene replaces them */
+    layer_attention attend; /* replacement of attention_run; NULL: none. The Enhanced Mask Decoder does not use it */
     const void *attend_context;
 } session_interventions;
 
-/* Fails for a change that the model has no place for, or a session with these features no memory. */
+/* Fails for a change whose layer, head or term the model lacks, or for which a session with these features has no
+ * memory. */
 deberta_status interventions_check(const deberta_model *model, unsigned features, const deberta_interventions *changes,
                                    deberta_error *err);
 
 typedef struct session_internal_options {
     term_selection terms;
-    size_t layers;            /* run only the first ones, so that one loaded model serves a sweep over them; 0 = all */
-    bool recompute_positions; /* compute PK and PQ in every encode, as programs without folding do; same results */
-    bool profile;             /* keep times per stage */
+    size_t layers;            /* number of layers to run, so that one loaded model serves a sweep over them; 0: all */
+    bool recompute_positions; /* whether to compute PK and PQ in every encode, as programs without folding do; same
+                                 results */
+    bool profile;             /* whether to measure the time of each stage */
     /* The executor and its threads run the loops, instead of the session's own threads: threads and pin_threads are
      * ignored. Several sessions may share one. The caller owns it, and keeps it while the session lives. NULL: its
      * own */
     executor *executor;
     session_interventions interventions;
-    const forward_record *record; /* NULL: nothing is recorded. The caller owns it, and keeps it while the session
-                                   * lives */
+    /* record to fill; NULL: none. The caller owns it, and keeps it while the session lives */
+    const forward_record *record;
 } session_internal_options;
 
 /* Creates a session like deberta_session_create, with these options in addition; internal may be NULL. */

@@ -3,7 +3,8 @@
 
 #include "core/encode/attention.h"
 
-/* to[a] = sum over b of weights[a][b] from[b], head by head; from and to are [A][OBSERVED_ROWS][observed_stride]. */
+/* Computes to[a] = sum over b of weights[a][b] from[b], head by head; from and to are
+ * [A][OBSERVED_ROWS][observed_stride]. */
 static void mix_heads(const deberta_session *s, const float *weights, const float *from, float *to, size_t rows,
                       size_t keys)
 {

@@ -32,7 +32,8 @@ size_t deberta_task_width(const deberta_model *model, deberta_task head)
 
 /* -------------------------------------------------------------------------------------------------- masked language */
 
-/* The decoder's product with the word table, which stays in its file: a few panels are made, used and forgotten. */
+/* A loop over the decoder's product with the word table, which stays in its file: each task packs a few panels, uses
+ * them and drops them. */
 typedef struct decoder_loop {
     deberta_session *session;
     const float *rows; /* [count][normed_stride] */
@@ -46,8 +47,8 @@ static void copy_columns(float *to, size_t ld_to, const float *from, size_t ld_f
     for (size_t i = 0; i < rows; i++) memcpy(to + i * ld_to, from + i * ld_from, columns * sizeof *to);
 }
 
-/* Logits of `words` words from `first` on: whole panels straight into the caller's rows, the last words of the
- * vocabulary by way of scratch, because a product writes whole panels. */
+/* Computes the logits of `words` words from `first` on. Whole panels go straight into the caller's rows, the last words
+ * of the vocabulary through scratch, because a product writes whole panels. */
 static void decode_words(const decoder_loop *loop, const float *panels, size_t first, size_t words, float *scratch)
 {
     const deberta_session *s = loop->session;
@@ -98,7 +99,7 @@ static void decode_task(void *context, size_t task, size_t worker)
     decode_words(loop, panels, first, words, scratch);
 }
 
-/* rows [count][ld] to logits [count][stride]. Overwrites session->normed. */
+/* Runs the MLM head over rows [count][ld] and writes logits [count][stride]. Overwrites session->normed. */
 static void run_mlm(deberta_session *s, const float *rows, size_t ld, size_t count, float *logits, size_t stride)
 {
     const model_config *config = &s->model->config;
@@ -115,7 +116,7 @@ static void run_mlm(deberta_session *s, const float *rows, size_t ld, size_t cou
 
 /* ------------------------------------------------------------------------------------------------------ small heads */
 
-/* Rows of H[L] into session->context. */
+/* Copies rows of H[L] into session->context. */
 static void gather(deberta_session *s, const size_t *tokens, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -124,7 +125,7 @@ static void gather(deberta_session *s, const size_t *tokens, size_t count)
     }
 }
 
-/* rows [count][ld] through a classifier, by way of scratch memory, because a product writes whole panels. */
+/* Runs a classifier over rows [count][ld]. It uses scratch memory, because a product writes whole panels. */
 static void classify(deberta_session *s, const packed_matrix *classifier, const float *rows, size_t ld, size_t count,
                      float *logits, size_t stride, size_t width)
 {
@@ -141,7 +142,8 @@ static void classify(deberta_session *s, const packed_matrix *classifier, const 
     }
 }
 
-/* Row 0 of the sequence is added to every row, its own included; then norm, dense, act, classifier (SPEC 8.4). */
+/* Adds row 0 of the sequence to every row, including itself; then runs norm, dense, activation and classifier
+ * (SPEC 8.4). */
 static void run_rtd(deberta_session *s, const size_t *positions, size_t count, float *logits, size_t stride)
 {
     const model_config *config = &s->model->config;
@@ -206,7 +208,7 @@ static deberta_status check_call(const deberta_session *s, deberta_task head, co
     return head == DEBERTA_TASK_MLM_EMD ? decoder_check(s, positions, count, err) : DEBERTA_OK;
 }
 
-/* At most as many positions as the session's buffers have rows. */
+/* Positions are processed in blocks of at most as many as the session's buffers have rows. */
 static void run_head(deberta_session *s, deberta_task head, const size_t *positions, size_t count, float *logits,
                      size_t stride)
 {

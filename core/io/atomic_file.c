@@ -19,10 +19,11 @@
 
 struct atomic_file {
     int descriptor;
-    int lock;     /* the same file: held until it has its name, when the descriptor is closed already */
-    FILE *stream; /* NULL unless there is one, which then owns the descriptor */
+    int lock; /* duplicate of descriptor, which holds the lock until the file has its name, when descriptor is closed
+                 already */
+    FILE *stream; /* stream over descriptor, which it then owns; NULL: none */
     char *target, *temporary;
-    bool pending; /* the temporary file exists and must be renamed or removed */
+    bool pending; /* whether the temporary file exists and must be renamed or removed */
 };
 
 enum { TEMPORARY_ATTEMPTS = 1000 };
@@ -39,7 +40,7 @@ enum { HOST_BYTES = 65, STALE_SECONDS = 24 * 60 * 60 };
 
 static const char prefix[] = ".deberta-";
 
-/* The name of this machine, of letters and digits: a dash and what else there may be becomes a dot. */
+/* Writes the name of this machine in letters and digits: every other character, such as a dash, becomes a dot. */
 static void name_host(char host[HOST_BYTES])
 {
     if (gethostname(host, HOST_BYTES) != 0 || !*host) strcpy(host, "host");
@@ -48,14 +49,15 @@ static void name_host(char host[HOST_BYTES])
         if (!isalnum((unsigned char)*at)) *at = '.';
 }
 
-/* Digits, and where they end; NULL: there are none. */
+/* Returns the end of the digits at a place, or NULL if there are none. */
 static const char *behind_digits(const char *at)
 {
     const char *end = at + strspn(at, "0123456789");
     return end > at ? end : NULL;
 }
 
-/* ".deberta-<host>-<digits>-<digits>.tmp"; earlier versions wrote no host. *host_bytes: how long it is, 0 without. */
+/* Returns whether a name has the form ".deberta-<host>-<digits>-<digits>.tmp"; earlier versions wrote no host.
+ * *host_bytes becomes the length of the host's name, or 0. */
 static bool read_temporary(const char *name, size_t *host_bytes)
 {
     *host_bytes = 0;
@@ -86,15 +88,15 @@ static bool is_of_this_host(const char *name)
            strncmp(name + sizeof prefix - 1, host, host_bytes) == 0;
 }
 
-/* The writer of a temporary file holds its lock, which ends with the process. A file without a lock holder is left from
- * a killed process. Many file systems that machines share show no locks of others: a file of another machine stays
- * until it has not been written for a day. */
+/* Removes a temporary file whose writer has ended: a writer holds a lock on its file, which ends with the process. Many
+ * shared file systems do not show the locks of other machines, so another machine's file stays until nobody has written
+ * it for a day. */
 static void remove_if_stale(int folder, const char *name)
 {
     const int file = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat about, named;
     if (file < 0) return;
-    /* Between opening and locking its writer may have ended it, and begun another file under this name. */
+    /* Between open and lock, the writer may have finished this file and begun another one under the same name. */
     if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) &&
         (is_of_this_host(name) || time(NULL) - about.st_mtime > STALE_SECONDS) && flock(file, LOCK_EX | LOCK_NB) == 0 &&
         fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_dev == about.st_dev &&
@@ -103,7 +105,7 @@ static void remove_if_stale(int folder, const char *name)
     close(file);
 }
 
-/* Removes stale files from the folder of the target. One that cannot be removed stays, without an error. */
+/* Removes stale files from the folder of the target. A file that cannot be removed stays, without an error. */
 static void remove_stale(const char *target)
 {
     const size_t length = folder_bytes(target);
@@ -116,8 +118,8 @@ static void remove_stale(const char *target)
     free(folder);
 }
 
-/* Locks the new file before another process takes it for stale. False where one did: then it is gone, or about to be.
- * Where a file system has no locks, nothing is ever taken for stale. */
+/* Locks the new file before another process considers it stale. Returns false where one did and has removed it, or is
+ * about to. Where a file system has no locks, no file is ever considered stale. */
 static bool hold(atomic_file *file)
 {
     struct stat about;
@@ -132,8 +134,8 @@ static void let_go(int *descriptor)
     *descriptor = -1;
 }
 
-/* A file that is overwritten keeps who may read and write it; its owner may write it in any case. What takes no modes
- * (a file system of another kind) keeps the mode of a new file. */
+/* Copies the permissions of the overwritten file, and lets the owner write in any case. File systems without
+ * permissions keep the mode of a new file. */
 static void keep_mode(const atomic_file *file)
 {
     struct stat about;
@@ -141,9 +143,8 @@ static void keep_mode(const atomic_file *file)
         (void)!fchmod(file->descriptor, (about.st_mode & 0777) | S_IWUSR);
 }
 
-/* Creates <folder of target>/.deberta-<host>-<process>-<number>.tmp. Not mkstemp: its files are readable by their owner
- * only.
- */
+/* Creates <folder of target>/.deberta-<host>-<process>-<number>.tmp. It does not use mkstemp, whose files only their
+ * owner can read. */
 static deberta_status create_temporary(atomic_file *file, deberta_error *err)
 {
     const int length = (int)folder_bytes(file->target);
@@ -241,7 +242,7 @@ deberta_status atomic_file_set_size(atomic_file *file, uint64_t size_bytes, debe
 
 bool file_sync(int descriptor)
 {
-    /* EINVAL, ENOSYS: the file system has nothing that could be brought anywhere. */
+    /* EINVAL and ENOSYS mean that the file system has nothing to synchronise. */
     return fsync(descriptor) == 0 || errno == EINVAL || errno == ENOSYS;
 }
 
@@ -262,7 +263,8 @@ deberta_status folder_sync_of(const char *path, deberta_error *err)
                  strerror(reason));
 }
 
-/* Network file systems report only here that they could not store something, and streams what they still held. */
+/* Closes the file. Network file systems report only here that they could not store something, and streams write here
+ * what they still buffer. */
 static bool close_it(atomic_file *file)
 {
     const bool closed = file->stream ? stream_close(file->stream) : close(file->descriptor) == 0;
@@ -271,7 +273,8 @@ static bool close_it(atomic_file *file)
     return closed;
 }
 
-/* Its content is on the disk before its name is: after a power cut a file would else be there and empty. */
+/* Waits until the content is on the disk, before the file gets its name: otherwise a power cut could leave an empty
+ * file. */
 static bool bring_to_disk(atomic_file *file)
 {
     return (!file->stream || stream_flush(file->stream)) && file_sync(file->descriptor);

@@ -18,7 +18,7 @@
 
 enum { MAX_SHARDS = 1024 };
 
-/* An index has one line a tensor. */
+/* Limits of an index, which has one line per tensor. */
 static const json_limits index_limits = {.bytes = 32 << 20, .depth = 8, .values = 8 * TENSOR_MAX_COUNT};
 
 /* Returns the tensors of the file, in any format. */
@@ -64,7 +64,7 @@ static int by_file_name(const void *a, const void *b)
     return strcmp(((const weight_file *)a)->name, ((const weight_file *)b)->name);
 }
 
-/* The distinct file names of the map, sorted, become c->files. */
+/* Fills c->files with the distinct file names of the map, sorted. */
 static deberta_status list_shards(checkpoint *c, json_t *map, const char *where, deberta_error *err)
 {
     const char *key;
@@ -154,7 +154,7 @@ static void leave_generator_out(checkpoint *c, name_prefix prefix)
 
 bool checkpoint_is_half(const checkpoint *c) { return c->is_half; }
 
-/* Equal names stay in the order of the files, so that messages are the same in every run. */
+/* Compares names; equal ones stay in the order of the files, so that messages are the same in every run. */
 static int by_name(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -192,9 +192,9 @@ deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Does the map of an index put this tensor into this file? If so, the file's number takes the place of its name in the
- * map: names that are left over at the end were not found, and a number that comes up again is a tensor twice in one
- * file. */
+/* Sets *wanted to whether the map of an index puts this tensor into this file. If so, it replaces the file's name in
+ * the map by its number: names left at the end were not found, and a number found again means that one file has the
+ * tensor twice. */
 static deberta_status strike_off(const checkpoint *c, json_t *map, const char *name, size_t number, bool *wanted,
                                  deberta_error *err)
 {
@@ -208,7 +208,7 @@ static deberta_status strike_off(const checkpoint *c, json_t *map, const char *n
     return DEBERTA_OK;
 }
 
-/* All tensors of all files; with a map only those that it puts into the file they are in. */
+/* Lists all tensors of all files; with a map, only those that it puts into the file that holds them. */
 deberta_status checkpoint_list_entries(checkpoint *c, json_t *map, deberta_error *err)
 {
     size_t total = 0;
@@ -232,7 +232,7 @@ deberta_status checkpoint_list_entries(checkpoint *c, json_t *map, deberta_error
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
-/* Everything that the map lists must have been found. */
+/* Checks that everything that the map lists has been found. */
 static deberta_status check_struck_off(json_t *map, const char *where, deberta_error *err)
 {
     const char *name;

@@ -17,16 +17,16 @@
 typedef struct checkpoint checkpoint;
 
 deberta_status checkpoint_open(checkpoint **checkpoint, const char *folder, deberta_error *err);
-/* Whether the folder has a file that checkpoint_open would open, whatever its content. */
+/* Returns whether the folder has a file that checkpoint_open would open, whatever its content. */
 bool checkpoint_has_weights(const char *folder);
 /* Opens tensors in the caller's memory, which the caller keeps and must not change while it is read. name: the name in
  * messages. */
 deberta_status checkpoint_open_memory(checkpoint **checkpoint, const char *name, const deberta_tensor *tensors,
                                       size_t count, deberta_error *err);
-/* Whether the files hold a generator and a discriminator (Microsoft's replaced-token training). The tensors here are
- * the discriminator's. */
+/* Returns whether the files hold a generator and a discriminator (Microsoft's replaced-token training). The tensors
+ * here are the discriminator's. */
 bool checkpoint_is_half(const checkpoint *checkpoint);
-/* Whether it has no files, so that digest, stamp and packed file do not apply. */
+/* Returns whether the checkpoint has no files, so that digest, stamp and packed file do not apply. */
 bool checkpoint_is_memory(const checkpoint *checkpoint);
 void checkpoint_close(checkpoint **checkpoint);
 /* Fails with DEBERTA_E_FILE if a file became shorter or unreadable while it was mapped (mapped_file_intact). */
@@ -36,15 +36,16 @@ deberta_status checkpoint_intact(const checkpoint *checkpoint, deberta_error *er
 const char *checkpoint_place(const checkpoint *checkpoint);
 /* Returns the file's name for a tensor of an open checkpoint. */
 const char *checkpoint_stored_name(const tensor *tensor);
-/* Whether the tensor's name in the file lacks the prefix of the base model's names there, so that it is no part of
- * it. */
+/* Returns whether the tensor's name in the file lacks the prefix that the base model's names have there, so that the
+ * tensor does not belong to the base model. */
 bool checkpoint_is_outside(const checkpoint *checkpoint, const tensor *tensor);
 /* Returns the file of a tensor of an open checkpoint. */
 const char *checkpoint_place_of(const tensor *tensor);
 /* Counts the tensors, which are in ascending order of their names. */
 size_t checkpoint_count(const checkpoint *checkpoint);
 const tensor *checkpoint_at(const checkpoint *checkpoint, size_t index);
-const tensor *checkpoint_find(const checkpoint *checkpoint, const char *name); /* NULL if absent */
+/* Returns NULL if there is no tensor of that name. */
+const tensor *checkpoint_find(const checkpoint *checkpoint, const char *name);
 
 /* Reads elements [first, first + count) of the tensor in row-major order of its shape (strides are honoured), as
  * float32: exact for F32, F16, BF16, rounded for F64. `tensor` comes from checkpoint_at or _find. Thread-safe.
@@ -60,7 +61,7 @@ void checkpoint_forget(const checkpoint *checkpoint, const tensor *tensor);
 /* Computes SHA-256 over config.json and the weight files, as 64 hex digits: the identity in figures and results. It
  * equals `cat config.json <weight files in ascending order of their names> | sha256sum`. */
 deberta_status checkpoint_digest(const checkpoint *checkpoint, char digest[65], deberta_error *err);
-/* Opens a folder, and computes the same. */
+/* Opens a folder, and computes its digest. */
 deberta_status checkpoint_digest_folder(const char *folder, char digest[65], deberta_error *err);
 /* Computes a cheaper identity for every opening: SHA-256 over the following. Name, size and modification time of each
  * file, as of opening, including the index of a sharded checkpoint; config.json; samples of each weight file: 4 KiB at

@@ -46,7 +46,7 @@ static void add_to_stamp(sha256 *hash, const char *name, size_t size_bytes, stru
     sha256_add(hash, line, strlen(line));
 }
 
-/* A folder without one has the stamp of its weights; short memory is no such folder. */
+/* Adds config.json to the stamp. A folder without one has the stamp of its weights; lack of memory is an error. */
 static deberta_status add_config(sha256 *hash, const checkpoint *c, deberta_error *err)
 {
     mapped_file config;

@@ -25,7 +25,7 @@ static deberta_status check_name(const deberta_tensor *given, size_t index, debe
     return DEBERTA_OK;
 }
 
-/* Checks and describes a tensor, except that its values exist. */
+/* Checks and describes a tensor, except for the existence of its values. */
 static deberta_status checkpoint_memory_describe(stored_tensor *stored, const deberta_tensor *given, size_t index,
                                                  deberta_error *err)
 {
@@ -50,7 +50,7 @@ static deberta_status checkpoint_memory_describe(stored_tensor *stored, const de
     return DEBERTA_OK;
 }
 
-/* The lists, and room for all names one after the other. */
+/* Allocates the lists, and room for all names one after the other. */
 static deberta_status checkpoint_memory_allocate(weight_file *file, const deberta_tensor *tensors, size_t count,
                                                  deberta_error *err)
 {

@@ -57,13 +57,13 @@ static deberta_status check_range(const tensor *t, size_t first, size_t count, d
                  first, first, count, t->elements);
 }
 
-/* The storage of a tensor that is in no torch file. */
+/* Returns the storage of a tensor that is not in a torch file. */
 static const uint8_t *bytes_of(const entry *one)
 {
     return one->file->memory ? one->file->memory[one->stored->storage] : one->file->map.bytes;
 }
 
-/* The storage of the tensor in memory until `release`. */
+/* Sets *storage to the storage of the tensor, valid until `release`. */
 static deberta_status acquire(const tensor *t, const uint8_t **storage, deberta_error *err)
 {
     const entry *one = entry_of(t);

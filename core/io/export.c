@@ -13,11 +13,11 @@
 struct export_file {
     atomic_file *file;
     char *path;
-    tensor_place *places; /* one for each declared tensor */
+    tensor_place *places; /* whether each declared tensor has been written */
     size_t count;
 };
 
-/* The widest values first: then everything is aligned when the file is mapped. */
+/* The widest values come first, so that everything is aligned when the file is mapped. */
 static deberta_status place_tensors(export_file *file, const export_tensor *tensors, uint64_t *end, deberta_error *err)
 {
     *end = 0;
@@ -40,7 +40,7 @@ static deberta_status export_begin(export_file *file, const tensor_header *heade
 
 /* ------------------------------------------------------------------------------------------------------- interface */
 
-/* On failure *result is NULL. */
+/* Begins an export; *result is NULL on failure. */
 static deberta_status new_file(export_file **result, const char *path, size_t count, deberta_error *err)
 {
     export_file *file = *result = calloc(1, sizeof *file);

@@ -19,7 +19,7 @@ deberta_status export_write(export_file *file, size_t tensor, size_t first, cons
                             deberta_error *err);
 /* Either function ends the writing and frees *file. A failed finish leaves no file, like discard. */
 deberta_status export_finish(export_file **file, deberta_error *err);
-void export_discard(export_file **file); /* accepts NULL */
+void export_discard(export_file **file); /* Accepts NULL. */
 
 /* Returns the temporary name until the file is finished, for a program that must stop. */
 const char *export_temporary(const export_file *file);

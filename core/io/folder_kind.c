@@ -25,7 +25,8 @@
 static const json_limits settings_limits = {
     .bytes = 16 << 20, .depth = 32, .values = 1 << 20, .integers_as_real = true};
 
-/* A symbolic link without a file counts: opening it says what is wrong with it. */
+/* Returns whether the folder has an entry of that name. A dangling symbolic link counts, because opening it reports the
+ * problem. */
 static bool holds(const char *folder, const char *name)
 {
     char *path = path_join(folder, name);
@@ -41,7 +42,8 @@ enum { HUB_NAME_BYTES = 81 };
 
 static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
-/* Two words, and the first is no folder here, nor what people call the folder of their models. */
+/* Returns whether a path looks like ORGANISATION/NAME: two words, of which the first is neither a folder here nor
+ * "models". */
 static bool is_hub_name(const char *path)
 {
     const char *slash = strchr(path, '/');
@@ -53,7 +55,7 @@ static bool is_hub_name(const char *path)
     return strcmp(folder, "models") != 0 && stat(folder, &about) != 0;
 }
 
-/* ORGANISATION/NAME of an address "https://host/ORGANISATION/NAME", whatever follows. */
+/* Extracts ORGANISATION/NAME from an address "https://host/ORGANISATION/NAME", whatever follows it. */
 static bool name_of_address(const char *path, char name[HUB_NAME_BYTES])
 {
     const char *at = strstr(path, "://");
@@ -68,7 +70,7 @@ static bool name_of_address(const char *path, char name[HUB_NAME_BYTES])
     return true;
 }
 
-/* The names that people remember without the organisation. */
+/* Microsoft's model names, which people remember without the organisation. */
 static bool name_of_microsoft(const char *path, char name[HUB_NAME_BYTES])
 {
     static const char *const names[] = {
@@ -106,8 +108,8 @@ static deberta_status hub_name_refuse(const char *path, deberta_error *err)
 
 /* ------------------------------------------------------------------------------------- kinds known by one file */
 
-/* marker: a file of it. key: the text in the marker that names the model inside, or NULL. is, helps: the two halves of
- * the sentence. */
+/* marker: a file that only folders of this kind have. key: the member of the marker that names the model inside, or
+ * NULL. is, helps: the two halves of the sentence. */
 typedef struct folder_kind {
     const char *marker, *key, *is, *helps;
 } folder_kind;
@@ -115,7 +117,7 @@ typedef struct folder_kind {
 #define MERGE_FIRST    "merge it into that model (merge_and_unload, then save_pretrained) and give the merged folder"
 #define CONFIG_OF_BASE "put the config.json of that model into the folder, with vocab_size as the word table has rows"
 
-/* Looked for in this order, in a folder without config.json. */
+/* Kinds of folders without config.json, in the order in which they are tried. */
 static const folder_kind kinds[] = {
     {"adapter_config.json", "base_model_name_or_path", "an adapter alone, as peft saves it", MERGE_FIRST},
     {"adapter_model.safetensors", NULL, "an adapter alone", MERGE_FIRST},
@@ -125,7 +127,7 @@ static const folder_kind kinds[] = {
     {"model_config.json", NULL, "the config of Microsoft's own files", "give it the name config.json"},
 };
 
-/* Files of tokenizers that are not read, in a folder that holds none that is. */
+/* Files of unsupported tokenizers, looked for in a folder without a supported one. */
 static const folder_kind tokenizer_kinds[] = {
     {"vocab.txt", NULL, "the vocabulary of BERT's WordPiece, which is not read",
      "give token ids (--ids, --input; in Python numbers in place of texts), or use deberta_c.accelerate with the class "
@@ -175,14 +177,14 @@ static deberta_status refuse_known(const char *folder, const folder_kind *table,
 /* ------------------------------------------------------------------------------------------ models further inside */
 
 enum {
-    DEEPEST = 3,         /* hub/models--org--name/snapshots/revision */
-    MOST_ENTRIES = 4096, /* looked at in all: a home directory must not take minutes */
+    DEEPEST = 3,         /* levels of hub/models--org--name/snapshots/revision */
+    MOST_ENTRIES = 4096, /* limit of all entries that are visited, because a home directory must not take minutes */
 };
 
 typedef struct inner_models {
-    char **paths; /* within the folder */
+    char **paths; /* paths relative to the folder */
     size_t count, capacity, entries;
-    bool lost; /* no memory */
+    bool lost; /* whether memory was short */
 } inner_models;
 
 static const char *const weights_of_models[] = {
@@ -209,7 +211,7 @@ static void keep_model(inner_models *found, const char *inside)
         found->count++;
 }
 
-/* Calls itself for folders inside; `inside` is the way to this one, "" for the first. */
+/* Collects models in subfolders recursively; `inside` is the path to this one, "" for the first. */
 static void look_below(inner_models *found, const char *folder, const char *inside, size_t depth)
 {
     DIR *entries = opendir(folder);
@@ -233,10 +235,10 @@ static void look_below(inner_models *found, const char *folder, const char *insi
     if (entries) closedir(entries);
 }
 
-/* checkpoint-900 comes before checkpoint-1000. */
+/* Orders paths so that checkpoint-900 comes before checkpoint-1000. */
 static int compare_ways(const void *a, const void *b) { return strverscmp(*(char *const *)a, *(char *const *)b); }
 
-/* The last of a run's checkpoints, the revision that a download cache calls main, or the first of others. */
+/* Returns the last of a run's checkpoints, the revision that a download cache calls main, or the first of others. */
 static const char *best_inside(const char *folder, const inner_models *found)
 {
     char revision[64] = "", *path = path_join(folder, "refs/main");
@@ -280,7 +282,7 @@ static deberta_status check_inside(const char *folder, deberta_error *err)
 
 /* ------------------------------------------------------------------------------------------------- whole places */
 
-/* Is it a folder that can be looked into? */
+/* Sets *is_folder to whether the path is a folder; refuses a missing path and a file. */
 static deberta_status check_place(const char *path, bool *is_folder, deberta_error *err)
 {
     struct stat about;
@@ -292,7 +294,7 @@ static deberta_status check_place(const char *path, bool *is_folder, deberta_err
     return DEBERTA_OK;
 }
 
-/* The model of a folder that sentence-transformers saved long ago lies in 0_Transformer, and its pooling beside it. */
+/* Old versions of sentence-transformers saved the model in 0_Transformer, and its pooling beside it. */
 deberta_status folder_check_model(const char *path, deberta_error *err)
 {
     bool is_folder;
@@ -360,7 +362,7 @@ const char *folder_other_weights(const char *path, char *room, size_t room_bytes
         {"*.tflite", "is TensorFlow Lite's: save the model with PyTorch"},
         {"*.index", "is TensorFlow's: save the model with PyTorch"},
     };
-    /* Files that a trainer leaves beside weights are no weights. */
+    /* Files that a trainer leaves beside weights do not count as weights. */
     static const char *const none[] = {"training_args.bin", "optimizer.bin", "optimizer.pt",
                                        "scheduler.bin",     "scheduler.pt",  "scaler.pt",
                                        "bpe_encoder.bin",   "rng_state.pth", NULL};

@@ -26,12 +26,12 @@ const char *folder_other_weights(const char *path, char *room, size_t room_bytes
 
 /* Comparison of files by device and inode, so that other spellings, links and mounts do not matter. */
 
-/* Whether a place holds the file `path`. place: a file, which holds itself, or a folder, which holds its files and
- * those of its subfolders (generator/, 1_Pooling/), links included. False where either does not exist, or is no regular
- * file. */
+/* Returns whether a place holds the file `path`. place: a file, which holds itself, or a folder, which holds its files
+ * and those of its subfolders (generator/, 1_Pooling/), links included. False where either does not exist, or is no
+ * regular file. */
 bool place_holds(const char *place, const char *path);
-/* Whether this open file, such as standard input, is the one that the path names. */
+/* Returns whether this open file, such as standard input, is the one that the path names. */
 bool descriptor_is_file(int descriptor, const char *path);
 
-/* Completes the sentence about a path that holds no model. */
+/* Text that completes the sentence about a path that holds no model. */
 #define EXPECTED_PLACE "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base"

@@ -13,20 +13,20 @@
 #include "core/io/record_keys.h"
 #include "core/io/safetensors.h"
 
-/* Four arrays of 16 Mi integers in all; a batch of 64 inputs of 4,096 tokens is 1 Mi. */
+/* Limits of an input: four arrays of 16 Mi integers in all; a batch of 64 inputs of 4,096 tokens has 1 Mi. */
 static const json_limits input_limits = {.bytes = 256 << 20, .depth = 8, .values = 16 << 20};
 
 enum { IDS, MASK, TYPES, POSITIONS, ARRAYS };
 static const char *const array_names[ARRAYS] = {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
 
-/* The member for an array, so that all four can be treated in one loop. */
+/* Returns the member for an array, so that one loop can process all four. */
 static int64_t **array_of(input_file *input, int which)
 {
     int64_t **arrays[ARRAYS] = {&input->ids, &input->mask, &input->types, &input->positions};
     return arrays[which];
 }
 
-/* The first array decides the shape, the others must have it. Allocates the array. */
+/* Allocates an array. The first one sets the shape, which the others must have. */
 static deberta_status take_shape(input_file *input, int which, size_t rows, size_t columns, const char *where,
                                  deberta_error *err)
 {
@@ -47,7 +47,7 @@ static deberta_status take_shape(input_file *input, int which, size_t rows, size
 
 /* ----------------------------------------------------------------------------------------------------- safetensors */
 
-/* Integers only: a float tensor of ids comes from a mistake that rounding would hide. */
+/* Only integers are accepted: a float tensor of ids comes from a mistake that rounding would hide. */
 static deberta_status read_tensor(input_file *input, int which, const stored_tensor *stored, const mapped_file *file,
                                   deberta_error *err)
 {
@@ -63,7 +63,7 @@ static deberta_status read_tensor(input_file *input, int which, const stored_ten
     return DEBERTA_OK;
 }
 
-/* A mask under another name would be left out, and every result would be another. */
+/* A mask under another name would be ignored, and every result would be wrong. */
 static deberta_status check_name(const char *name, const char *where, deberta_error *err)
 {
     char problem[KEY_SENTENCE_BYTES];
@@ -92,7 +92,7 @@ static deberta_status read_safetensors(input_file *input, const mapped_file *fil
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
 
-/* Refuses rows of different lengths instead of padding them: the padding is unspecified. */
+/* Refuses rows of different lengths instead of padding them: the file does not say how to pad. */
 static deberta_status input_file_read_row(int64_t *values, size_t columns, int which, size_t row, const json_t *list,
                                           const char *where, deberta_error *err)
 {
@@ -150,7 +150,7 @@ static deberta_status read_json(input_file *input, const mapped_file *file, bool
 
 /* ------------------------------------------------------------------------------------------------------- interface */
 
-/* Additive masks (0 and -10000) exist elsewhere; taken as 0 and 1 they would mean the opposite. */
+/* Other programs use additive masks (0 and -10000), which would mean the opposite if read as 0 and 1. */
 static deberta_status check_mask(const input_file *input, const char *where, deberta_error *err)
 {
     for (size_t i = 0; input->mask && i < input->rows * input->columns; i++)

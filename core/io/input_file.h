@@ -11,7 +11,7 @@
 #include "core/base/status.h"
 
 typedef struct input_file {
-    size_t rows, columns; /* B and N, each at least 1 */
+    size_t rows, columns; /* number of sequences B and length N, each at least 1 */
     int64_t *ids;         /* [rows][columns] */
     int64_t *mask;        /* 0 or 1 in the same shape; NULL if the file has none, like the others */
     int64_t *types;

@@ -15,7 +15,8 @@
  * always available; the longest token that a model needs is a name. */
 enum { MAX_TOKEN_BYTES = 1 << 20 };
 
-/* Refuses a text whose tree would be too deep or too large. It need not be JSON: jansson judges that afterwards. */
+/* Refuses a text whose tree would be too deep or too large. The text need not be JSON; jansson checks that afterwards.
+ */
 static deberta_status scan(const char *text, size_t size_bytes, const json_limits *limits, const char *where,
                            deberta_error *err)
 {
@@ -75,7 +76,7 @@ quoted json_describe(const json_t *value)
     return quote_bytes(text, strlen(text));
 }
 
-/* The key before `position`, where jansson noticed that it was there already. */
+/* Returns the key before `position`, where jansson noticed that it occurs twice. */
 static quoted key_before(const char *text, size_t position)
 {
     size_t end = position > 0 ? position - 1 : 0, begin = end;
@@ -83,7 +84,7 @@ static quoted key_before(const char *text, size_t position)
     return quote_bytes(text + begin, end - begin);
 }
 
-/* jansson's own sentence, but for the two cases where a better one is known. */
+/* Reports jansson's own sentence, except in two cases for which there is a better one. */
 static deberta_status json_file_refuse(const json_error_t *error, const char *text, const char *where,
                                        deberta_error *err)
 {
@@ -173,7 +174,7 @@ static int json_file_add_text(const char *text, size_t bytes, void *context)
 {
     text_buffer *buffer = context;
     if (buffer->lost) return -1;
-    if (buffer->capacity - buffer->bytes <= bytes) { /* room for an end as well */
+    if (buffer->capacity - buffer->bytes <= bytes) { /* space for a terminator as well */
         const size_t capacity = 2 * (buffer->bytes + bytes) + 256;
         char *more = realloc(buffer->text, capacity);
         buffer->lost = !more;

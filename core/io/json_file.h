@@ -13,10 +13,10 @@
 
 typedef struct json_limits {
     size_t bytes;
-    size_t depth;          /* nesting of arrays and objects */
-    size_t values;         /* approximate count: separators and opening brackets outside strings */
-    bool integers_as_real; /* reads integers as real numbers, so that none is too large */
-    bool long_texts;       /* allows texts of any length, and with NUL */
+    size_t depth;          /* deepest nesting of arrays and objects */
+    size_t values;         /* approximate number of values: separators and opening brackets outside strings */
+    bool integers_as_real; /* whether to read integers as real numbers, so that none is too large */
+    bool long_texts;       /* whether to allow texts of any length, and with NUL */
 } json_limits;
 
 /* Parses a text. The root must be an object; duplicate keys, invalid UTF-8 and anything after the object are errors; a

@@ -37,7 +37,7 @@ const char *content_guess(const uint8_t *bytes, size_t size_bytes)
     return NULL;
 }
 
-/* Says why an opened path cannot be mapped (a folder, not regular, empty); NULL: it can. */
+/* Returns the reason why an opened path cannot be mapped (a folder, not regular, empty), or NULL. */
 static const char *not_a_file(const struct stat *status)
 {
     if (S_ISDIR(status->st_mode)) return "is a folder, expected a file";
@@ -46,7 +46,7 @@ static const char *not_a_file(const struct stat *status)
     return NULL;
 }
 
-/* The descriptor is not needed after this; the mapping keeps the file. */
+/* Maps the file. The mapping keeps it, so the descriptor may be closed afterwards. */
 static deberta_status map(mapped_file *file, int descriptor, deberta_error *err)
 {
     struct stat status;
@@ -71,7 +71,7 @@ static deberta_status map(mapped_file *file, int descriptor, deberta_error *err)
 deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_error *err)
 {
     *file = (mapped_file){.name = quote_bytes(path, strlen(path))};
-    /* Without O_NONBLOCK the opening of a named pipe would wait for a writer. */
+    /* Without O_NONBLOCK, opening a named pipe would wait for a writer. */
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
         struct stat status;
@@ -113,7 +113,8 @@ void mapped_file_forget(const mapped_file *file, size_t offset, size_t length)
 void mapped_file_populate(const mapped_file *file, size_t length)
 {
 #ifdef MADV_POPULATE_READ
-    madvise((void *)file->bytes, length, MADV_POPULATE_READ); /* a wish: pages come at first touch, too */
+    /* The call is only a hint, since pages are also read at first touch. */
+    madvise((void *)file->bytes, length, MADV_POPULATE_READ);
 #else
     (void)file, (void)length;
 #endif
@@ -143,7 +144,7 @@ void mapped_file_close(mapped_file *file)
 
 /* ----------------------------------------------------------------------------------------------------------- digest */
 
-/* Bytes of a file that are held in memory at once. */
+/* bytes of a file that are in memory at once */
 enum { PIECE_BYTES = 4 << 20 };
 
 deberta_status file_digest(const char *path, char digest[65], deberta_error *err)

@@ -17,14 +17,14 @@
 typedef struct mapped_file {
     const uint8_t *bytes;
     size_t size_bytes; /* at least 1 while open */
-    size_t guard;      /* mapping_guard_add */
+    size_t guard;      /* number from mapping_guard_add */
     struct timespec modified;
-    quoted name; /* the path, fit for messages */
+    quoted name; /* path, safe to print in messages */
 } mapped_file;
 
 /* Maps a file. On failure *file is empty and nothing needs to be closed. */
 deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_error *err);
-/* Opens a file that is read completely; refuses one of more than most_bytes before any of it is read. */
+/* Opens a file that the caller reads completely; refuses one of more than most_bytes before reading any of it. */
 deberta_status mapped_file_open_at_most(mapped_file *file, const char *path, size_t most_bytes, deberta_error *err);
 /* Releases the whole pages within that range from the process's resident memory; a later read gets them from the
  * system's cache. */
@@ -39,7 +39,7 @@ deberta_status mapped_file_end(mapped_file *file, deberta_status status, deberta
 /* Closes the file. Accepts an empty one. */
 void mapped_file_close(mapped_file *file);
 
-/* Whether `length` bytes at `offset` lie inside `size` bytes. No numbers wrap around. */
+/* Returns whether `length` bytes at `offset` lie inside `size` bytes, without overflow. */
 static inline bool range_is_inside(uint64_t offset, uint64_t length, uint64_t size)
 {
     return offset <= size && length <= size - offset;

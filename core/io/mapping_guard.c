@@ -49,13 +49,14 @@ void mapping_guard_remove(size_t number)
     atomic_store(&slots[number - 1].taken, false);
 }
 
-/* Zeros from the page of the address to the mapping's end, so that one signal is enough. False: not a page of ours. */
+/* Maps zeros from the page of the address to the mapping's end, so that one signal is enough. Returns false for a page
+ * outside all guarded mappings. */
 static bool put_zeros(uintptr_t address)
 {
     for (size_t k = 0; k < SLOTS; k++) {
         const uintptr_t begin = atomic_load(&slots[k].begin), end = atomic_load(&slots[k].end);
         if (!begin || address < begin || address - begin >= end - begin) continue;
-        if (atomic_load(&slots[k].begin) != begin) continue; /* the slot is another mapping's by now */
+        if (atomic_load(&slots[k].begin) != begin) continue; /* The slot belongs to another mapping by now. */
         const uintptr_t page = address / page_bytes * page_bytes;
         atomic_store(&slots[k].broke, true);
         return mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
@@ -63,7 +64,7 @@ static bool put_zeros(uintptr_t address)
     return false;
 }
 
-/* Somebody else's signal goes where it would have gone. */
+/* Passes a signal for other pages to the handler that was installed before. */
 static void pass_on(int number, siginfo_t *about, void *context)
 {
     if (before.sa_flags & SA_SIGINFO) {
@@ -71,7 +72,8 @@ static void pass_on(int number, siginfo_t *about, void *context)
     } else if (before.sa_handler == SIG_IGN && about->si_code <= 0) {
         return;
     } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-        signal(number, SIG_DFL); /* what raised it is done again after this, and ends the process */
+        /* The instruction that raised the signal runs again after this, and ends the process. */
+        signal(number, SIG_DFL);
         if (about->si_code <= 0) raise(number);
     } else {
         before.sa_handler(number);

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Guards these pages and returns their number for the functions below. 0, which every function accepts: there is no
- * handler, or no room. */
+/* Guards these pages and returns their number for the functions below. Returns 0, which every function accepts, if
+ * there is no handler or no free slot. */
 size_t mapping_guard_add(const void *bytes, size_t size_bytes);
-/* Whether some of the pages could not be read, and were replaced by zeros. */
+/* Returns whether some of the pages could not be read and became zeros. */
 bool mapping_guard_broke(size_t number);
-/* Ends the guard, before the pages are unmapped. */
+/* Ends the guard; call it before unmapping the pages. */
 void mapping_guard_remove(size_t number);

@@ -36,15 +36,15 @@ typedef struct pickle_value {
     uint32_t kind;
     uint32_t length_bytes; /* bytes of a text, bytes or long */
     union {
-        int64_t integer;  /* bool, integer */
-        const char *text; /* into the pickle; not terminated */
+        int64_t integer;  /* value of a bool or an integer */
+        const char *text; /* address in the pickle; not terminated */
         size_t index;     /* index of any other value in its pool */
     } as;
 } pickle_value;
 
 /* A persistent id describes a storage: the memory that tensors are views of. */
 typedef struct pickle_storage {
-    pickle_value key; /* text */
+    pickle_value key; /* key of the storage, a text */
     tensor_dtype dtype;
     size_t elements;
     size_t view_offset, view_elements; /* the referenced part (all of it except in the oldest files); inside elements */
@@ -52,7 +52,7 @@ typedef struct pickle_storage {
 
 /* A tensor, checked to lie inside its storage. */
 typedef struct pickle_tensor {
-    size_t storage, offset, elements; /* offset into the whole storage, in elements like the strides */
+    size_t storage, offset, elements; /* offset into the whole storage, in elements, as are the strides */
     size_t rank, shape[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
 } pickle_tensor;
 
@@ -61,9 +61,9 @@ deberta_status pickle_read(pickle **result, const uint8_t *bytes, size_t size_by
                            deberta_error *err);
 void pickle_free(pickle **p);
 
-size_t pickle_length_bytes(const pickle *p); /* up to and including its end */
+size_t pickle_length_bytes(const pickle *p); /* number of bytes of the pickle, including its end */
 pickle_value pickle_root(const pickle *p);
-const char *pickle_kind_name(pickle_value value); /* "a tuple" */
+const char *pickle_kind_name(pickle_value value); /* Returns the kind of a value in words: "a tuple". */
 bool pickle_text_is(pickle_value value, const char *text);
 
 /* Iterates over the items of a tuple or list, or the keys and values of a dict in turn; any other value has no items.

@@ -111,7 +111,7 @@ deberta_status pickle_memo_fetch(pickle *p, size_t index)
 
 /* ---------------------------------------------------------------------------------------------------- containers */
 
-/* A container without items. Nothing is ever taken out of one, so it needs no more than a chain. */
+/* Pushes a container without items. Nothing is ever removed from one, so a chain is enough. */
 static deberta_status new_container(pickle *p, pickle_kind kind, pickle_value *value)
 {
     if (!pickle_pool_add(&p->containers)) return pickle_out_of_room(p, &p->containers);
@@ -119,7 +119,7 @@ static deberta_status new_container(pickle *p, pickle_kind kind, pickle_value *v
     return DEBERTA_OK;
 }
 
-/* Constant time, whatever the length: a batch of items must not cost its square. */
+/* Appends in constant time, because a batch of items must not cost the square of its length. */
 static deberta_status pickle_machine_append(pickle *p, pickle_value to, pickle_value value)
 {
     pickle_cell *fresh = pickle_pool_add(&p->cells);
@@ -135,7 +135,7 @@ static deberta_status pickle_machine_append(pickle *p, pickle_value to, pickle_v
     return DEBERTA_OK;
 }
 
-/* The operands from `first` to the top of the stack become the items of a new tuple. */
+/* Replaces the operands from `first` to the top of the stack by a new tuple of them. */
 deberta_status pickle_make_tuple(pickle *p, size_t first)
 {
     pickle_value tuple;
@@ -180,7 +180,7 @@ static deberta_status pickle_machine_fill(pickle *p, pickle_kind kind, size_t fi
     return DEBERTA_OK;
 }
 
-/* APPENDS and SETITEMS: everything above the mark. */
+/* Implements APPENDS and SETITEMS, which take everything above the mark. */
 deberta_status pickle_fill_from_mark(pickle *p, pickle_kind kind)
 {
     size_t first;
@@ -188,7 +188,7 @@ deberta_status pickle_fill_from_mark(pickle *p, pickle_kind kind)
     return pickle_machine_fill(p, kind, first);
 }
 
-/* APPEND and SETITEM: one item, one pair. */
+/* Implements APPEND, which takes one item, and SETITEM, which takes one pair. */
 deberta_status pickle_fill_with(pickle *p, pickle_kind kind, size_t operands)
 {
     if (p->stack.count - pickle_stack_floor(p) < operands) PICKLE_REFUSE(p, "%s", "an operand is missing on the stack");

@@ -24,8 +24,8 @@ typedef struct pickle_cell {
 } pickle_cell;
 
 typedef struct pickle_container {
-    size_t first, last, count; /* cells; a dict has two for each pair */
-    size_t tensors;            /* values of a dict that are tensors under a text */
+    size_t first, last, count; /* number of cells; a dict has two for each pair */
+    size_t tensors;            /* number of values of a dict that are tensors under a text */
 } pickle_container;
 
 struct pickle {
@@ -75,7 +75,7 @@ static inline bool pickle_bytes_are(const char *bytes, size_t count, const char 
 
 /* Appends a new zeroed item. NULL without memory or when the pool has reached the limit. */
 void *pickle_pool_add(pickle_pool *pool);
-/* Returns the error for that NULL. */
+/* Returns the error for such a NULL. */
 deberta_status pickle_out_of_room(const pickle *p, const pickle_pool *pool);
 
 deberta_status pickle_push(pickle *p, pickle_value value);
@@ -86,7 +86,7 @@ deberta_status pickle_push_mark(pickle *p);
 /* Removes the last mark; the operands above it begin at *first. */
 deberta_status pickle_pop_mark(pickle *p, size_t *first);
 
-deberta_status pickle_memo_store(pickle *p, size_t index); /* the top of the stack */
+deberta_status pickle_memo_store(pickle *p, size_t index); /* Returns the top of the stack. */
 deberta_status pickle_memo_fetch(pickle *p, size_t index);
 
 /* Replace the operands from `first` to the top of the stack, or the last `count`, by a new tuple of them. */
@@ -98,7 +98,8 @@ deberta_status pickle_push_container(pickle *p, pickle_kind kind);
 deberta_status pickle_fill_from_mark(pickle *p, pickle_kind kind);
 deberta_status pickle_fill_with(pickle *p, pickle_kind kind, size_t operands);
 
-/* Opcodes of a pickle that make storages and tensors, and the only accepted names. Only for pickle_read.c. */
+/* Implementations of the opcodes that make storages and tensors, and the only accepted names. Only pickle_read.c uses
+ * them. */
 
 /* Maps a name from the file to a number in a table of thirteen, or fails. No other function interprets names, so none
  * can become code. */

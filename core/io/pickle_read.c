@@ -11,7 +11,7 @@ enum { MAX_PICKLE_BYTES = 64 << 20, MAX_PROTOCOL = 5 };
 
 /* ------------------------------------------------------------------------------------------- operands in the stream */
 
-/* The next `count` bytes, which the stream moves past. */
+/* Returns the next `count` bytes and moves the stream past them. */
 static deberta_status pickle_read_take(pickle *p, size_t count, const uint8_t **bytes)
 {
     if (!range_is_inside(p->at, count, p->size_bytes))
@@ -21,7 +21,7 @@ static deberta_status pickle_read_take(pickle *p, size_t count, const uint8_t **
     return DEBERTA_OK;
 }
 
-/* An unsigned little-endian number of 1, 2, 4 or 8 bytes. */
+/* Reads an unsigned little-endian number of 1, 2, 4 or 8 bytes. */
 static deberta_status take_number(pickle *p, size_t width, uint64_t *number)
 {
     const uint8_t *bytes;
@@ -31,7 +31,7 @@ static deberta_status take_number(pickle *p, size_t width, uint64_t *number)
     return DEBERTA_OK;
 }
 
-/* A number of `width` bytes and as many bytes of text (or bytes, or a long). */
+/* Reads a number of `width` bytes and as many bytes of text (or bytes, or a long). */
 static deberta_status push_text(pickle *p, pickle_kind kind, size_t width)
 {
     uint64_t length;
@@ -42,7 +42,7 @@ static deberta_status push_text(pickle *p, pickle_kind kind, size_t width)
                        (pickle_value){.kind = kind, .length_bytes = (uint32_t)length, .as.text = (const char *)bytes});
 }
 
-/* Two's complement of any length. Up to 8 bytes it becomes an integer. */
+/* Reads a two's complement number of any length. Up to 8 bytes it becomes an integer. */
 static deberta_status push_long(pickle *p, size_t width)
 {
     DEBERTA_TRY(push_text(p, PICKLE_LONG, width));
@@ -55,7 +55,7 @@ static deberta_status push_long(pickle *p, size_t width)
     return DEBERTA_OK;
 }
 
-/* BININT1 and BININT2 are unsigned, BININT is signed. */
+/* Reads an integer: BININT1 and BININT2 are unsigned, BININT is signed. */
 static deberta_status push_number(pickle *p, size_t width)
 {
     uint64_t number;
@@ -63,7 +63,7 @@ static deberta_status push_number(pickle *p, size_t width)
     return pickle_push_integer(p, PICKLE_INTEGER, width == 4 ? (int32_t)number : (int64_t)number);
 }
 
-/* A line of text without its newline. */
+/* Reads a line of text without its newline. */
 static deberta_status pickle_read_take_line(pickle *p, const char **line, size_t *length_bytes)
 {
     const uint8_t *begin = p->bytes + p->at, *end = memchr(begin, '\n', p->size_bytes - p->at);
@@ -74,7 +74,7 @@ static deberta_status pickle_read_take_line(pickle *p, const char **line, size_t
     return DEBERTA_OK;
 }
 
-/* Protocol 2 writes the two names as lines. */
+/* Reads a global; protocol 2 writes its two names as lines. */
 static deberta_status push_named_global(pickle *p)
 {
     const char *module, *name;
@@ -90,7 +90,7 @@ static deberta_status pop_one(pickle *p)
 {
     pickle_value ignored;
     size_t first;
-    /* POP right after MARK takes the mark. */
+    /* Implements POP, which right after MARK removes the mark. */
     if (p->marks.count && p->stack.count == pickle_stack_floor(p)) return pickle_pop_mark(p, &first);
     return pickle_pop(p, &ignored);
 }
@@ -117,7 +117,7 @@ static deberta_status tuple_from_mark(pickle *p)
     return pickle_make_tuple(p, first);
 }
 
-/* Memo opcodes come with one byte or four for the entry. */
+/* Implements the memo opcodes, whose entry has one byte or four. */
 static deberta_status memo_operand(pickle *p, size_t width, deberta_status (*action)(pickle *, size_t))
 {
     uint64_t index;
@@ -140,13 +140,13 @@ static deberta_status stop(pickle *p)
     return DEBERTA_OK;
 }
 
-/* Names as in Python's pickletools. */
+/* Comments give the names of Python's pickletools. */
 static deberta_status step(pickle *p)
 {
     uint64_t opcode;
     DEBERTA_TRY(take_number(p, 1, &opcode));
     switch (opcode) {
-    case 0x95: return skip(p, 8);                             /* FRAME: its length is of no use here */
+    case 0x95: return skip(p, 8);                             /* FRAME, whose length is not needed */
     case '.': return stop(p);                                 /* STOP */
     case '(': return pickle_push_mark(p);                     /* MARK */
     case '0': return pop_one(p);                              /* POP */
@@ -167,7 +167,7 @@ static deberta_status step(pickle *p)
     case 0x8b: return push_long(p, 4);                        /* LONG4 */
     case 'G':
         DEBERTA_TRY(skip(p, 8));
-        return pickle_push_integer(p, PICKLE_REAL, 0);      /* BINFLOAT: nothing uses its value */
+        return pickle_push_integer(p, PICKLE_REAL, 0);      /* BINFLOAT, whose value is not needed */
     case 0x8c: return push_text(p, PICKLE_TEXT, 1);         /* SHORT_BINUNICODE */
     case 'X': return push_text(p, PICKLE_TEXT, 4);          /* BINUNICODE */
     case 0x8d: return push_text(p, PICKLE_TEXT, 8);         /* BINUNICODE8 */
@@ -215,7 +215,7 @@ deberta_status pickle_read(pickle **result, const uint8_t *bytes, size_t size_by
     *result = NULL;
     pickle *p = calloc(1, sizeof *p);
     if (!p) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for reading its pickle", where);
-    /* A legacy file goes on with gigabytes of values after the pickle. */
+    /* In a legacy file, gigabytes of values follow the pickle. */
     size_t limit_bytes = size_bytes < MAX_PICKLE_BYTES ? size_bytes : MAX_PICKLE_BYTES;
     *p = (pickle){.bytes = bytes, .size_bytes = limit_bytes, .where = where, .err = err};
     p->stack.item_bytes = p->memo.item_bytes = sizeof(pickle_value);
@@ -229,7 +229,7 @@ deberta_status pickle_read(pickle **result, const uint8_t *bytes, size_t size_by
         pickle_free(&p);
         return status;
     }
-    p->where = NULL; /* the caller's, and not needed any more */
+    p->where = NULL; /* The text belongs to the caller, and is not needed any more. */
     p->err = NULL;
     *result = p;
     return DEBERTA_OK;

@@ -13,7 +13,7 @@ enum { CALL_NOTHING, CALL_ORDERED_DICT, CALL_REBUILD_TENSOR, CALL_REBUILD_PARAME
 static const struct known_global {
     const char *module, *name;
     int call;
-    int dtype; /* of a storage type, or NO_STORAGE */
+    int dtype; /* number of a storage type, or NO_STORAGE */
 } known_globals[] = {
     {"collections", "OrderedDict", CALL_ORDERED_DICT, NO_STORAGE},
     {"torch._utils", "_rebuild_tensor_v2", CALL_REBUILD_TENSOR, NO_STORAGE},
@@ -44,7 +44,7 @@ static deberta_status unpack(const pickle *p, pickle_value tuple, size_t least, 
     return DEBERTA_OK;
 }
 
-/* Python integers are signed and may be anything; sizes, offsets and strides are not. */
+/* Reads a size, offset or stride, which must not be negative or too large, as Python integers may be. */
 static deberta_status to_size(const pickle *p, size_t *size, pickle_value value, const char *what)
 {
     if (value.kind != PICKLE_INTEGER) PICKLE_REFUSE(p, "%s is %s, expected an integer", what, pickle_kind_name(value));
@@ -78,7 +78,8 @@ deberta_status pickle_push_storage(pickle *p)
     return pickle_push(p, (pickle_value){.kind = PICKLE_STORAGE, .as.index = p->storages.count - 1});
 }
 
-/* The number of elements from the first to the last that the tensor touches; 0 for an empty one. False on overflow. */
+/* Computes the number of elements from the first to the last that the tensor touches; 0 for an empty one. False on
+ * overflow. */
 static bool tensor_extent(const pickle_tensor *view, size_t *extent)
 {
     *extent = view->elements > 0;
@@ -91,7 +92,7 @@ static bool tensor_extent(const pickle_tensor *view, size_t *extent)
     return true;
 }
 
-/* Shape and strides: as many of each, none negative, and a product that does not overflow. */
+/* Reads shape and strides: as many of each, none negative, and a product of sizes that does not overflow. */
 static deberta_status read_geometry(const pickle *p, pickle_tensor *view, pickle_value shape, pickle_value strides)
 {
     pickle_value lengths[TENSOR_MAX_RANK], steps[TENSOR_MAX_RANK];
@@ -107,7 +108,7 @@ static deberta_status read_geometry(const pickle *p, pickle_tensor *view, pickle
     return DEBERTA_OK;
 }
 
-/* _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks [, metadata]) */
+/* Implements _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks [, metadata]). */
 static deberta_status push_tensor(pickle *p, pickle_value arguments)
 {
     pickle_value items[7];
@@ -128,7 +129,8 @@ static deberta_status push_tensor(pickle *p, pickle_value arguments)
                       "a tensor of shape %s with strides %s at offset %zu reaches beyond its storage of %zu elements",
                       shape_describe(view->shape, view->rank).text, shape_describe(view->strides, view->rank).text,
                       view->offset, storage->view_elements);
-    /* A stride of 0 repeats elements. Refused, because with it a few bytes claim to be terabytes of weights. */
+    /* A stride of 0 repeats elements. It is refused, because with it a few bytes could claim to be terabytes of
+     * weights. */
     if (view->elements > storage->view_elements)
         PICKLE_REFUSE(p,
                       "a tensor of shape %s and strides %s has more elements than its storage, which has %zu: repeated "

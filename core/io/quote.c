@@ -37,7 +37,7 @@ quoted quote_bytes(const void *bytes, size_t count_bytes)
         quote_append(&out, &used, at, count_bytes);
         return out;
     }
-    /* Do not cut inside a character: step back to, or on to, the next first byte. */
+    /* The cuts must not be inside a character, so they move to the nearest first byte before, or after. */
     size_t head = HEAD_BYTES, tail = count_bytes - TAIL_BYTES;
     while (head > HEAD_BYTES - 3 && utf8_is_continuation(at[head])) head--;
     while (tail < count_bytes - TAIL_BYTES + 3 && utf8_is_continuation(at[tail])) tail++;

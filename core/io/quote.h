@@ -18,6 +18,6 @@ typedef struct quoted {
 
 quoted quote_bytes(const void *bytes, size_t count_bytes);
 
-/* For use as an argument of status_fail: the text lives until the end of the full expression. */
+/* These are arguments of status_fail: the text lives until the end of the full expression. */
 #define QUOTE_N(bytes, count_bytes) (quote_bytes((bytes), (count_bytes)).text)
 #define QUOTE(string)               QUOTE_N((string), strlen(string))

@@ -10,7 +10,7 @@
 
 enum { MOST_VALUES = 128, DIGEST_BYTES = 65 };
 
-/* Digests of each value with its key; zeros where there are no more. */
+/* Digests of each value with its key; zeros after the last. */
 typedef struct digests {
     char values[MOST_VALUES][DIGEST_BYTES];
 } digests;
@@ -45,7 +45,7 @@ static const char *key_at(json_t *values, size_t number)
     return at ? json_object_iter_key(at) : "recipe";
 }
 
-/* The key of the first value that a rank has otherwise than rank 0; NULL: none. */
+/* Returns the key of the first value in which a rank differs from rank 0, or NULL. */
 static const char *find_difference(const deberta_ranks *ranks, const digests *all, json_t *values, size_t *rank)
 {
     for (*rank = 1; *rank < ranks->count; ++*rank)

@@ -23,8 +23,8 @@ static const char *const beside[] = {BATCH_BESIDE(NAME_OF)}, *const results[] = 
 
 enum { FOLDED_BYTES = 32 };
 
-/* A mark before the name stays: "_id" is the key of a data base and not "id". A name that does not fit is none of ours.
- */
+/* Simplifies a name. A mark before it stays, because "_id" is the key of a data base and not "id". A name that is too
+ * long matches no key. */
 static void fold(char folded[FOLDED_BYTES], const char *name, size_t bytes)
 {
     size_t count = 0;
@@ -93,7 +93,7 @@ static void add_unused(unused_keys *unused, const char *name)
         snprintf(unused->names[unused->count++], UNUSED_KEY_BYTES, "%.*s", UNUSED_KEY_BYTES - 1, shown.text);
 }
 
-/* The key that the reader takes and this name means; NULL: it means nothing that would be read. */
+/* Returns the key of this reader that the name means, or NULL if it means none. */
 static const char *meant_here(const char *name, const char *const *used)
 {
     const char *of_batch = is_exactly(keys, COUNT(keys), name) ? NULL : batch_key_meant(name);

@@ -44,7 +44,7 @@
     X("tokenids", "input_ids") X("positionid", "position_ids") X("tokentypeid", "token_type_ids")                      \
     X("tokentypes", "token_type_ids") X("segmentids", "token_type_ids")
 
-/* X(name): other results of transformers' tokenizers, and labels under another name: batches ignore them. */
+/* X(name): other results of transformers' tokenizers, and labels under another name, which batches ignore. */
 #define BATCH_BESIDE(X)                                                                                                \
     X("special_tokens_mask") X("offset_mapping") X("overflow_to_sample_mapping") X("overflowing_tokens")               \
     X("num_truncated_tokens") X("length") X("word_ids") X("label") X("label_ids")
@@ -62,7 +62,7 @@ enum { MOST_UNUSED_KEYS = 16, UNUSED_KEY_BYTES = 40, KEY_SENTENCE_BYTES = 1024 }
 typedef struct unused_keys {
     char names[MOST_UNUSED_KEYS][UNUSED_KEY_BYTES];
     size_t count;
-    bool more; /* there are more than fit */
+    bool more; /* whether there are more than fit */
 } unused_keys;
 
 /* Checks all keys of an object. used: the keys of this reader, NULL at the end. Returns false, with the reason in
@@ -79,5 +79,5 @@ void record_keys_describe(const json_t *object, char sentence[KEY_SENTENCE_BYTES
 const char *record_key_meant(const char *name, size_t bytes);
 bool record_key_is_known(const char *name, size_t bytes);
 
-/* Whether a batch must not have a member of this name; `problem` gives the reason, to follow "FILE: ". */
+/* Returns whether a batch must not have a member of this name; `problem` gives the reason, to follow "FILE: ". */
 bool batch_key_is_wrong(const char *name, char problem[KEY_SENTENCE_BYTES]);

@@ -11,13 +11,14 @@
 
 enum { LENGTH_BYTES = 8 };
 
-/* The format's own limit of the header's length. Depth: object, tensor, shape. Values: eight or so a tensor. */
+/* Limits of a header: the format's own length, the depth of object, tensor and shape, and about eight values per
+ * tensor. */
 static const json_limits header_limits = {.bytes = 100 * 1000 * 1000, .depth = 8, .values = 16 * TENSOR_MAX_COUNT};
 
 static const struct {
     const char *name;
     tensor_dtype dtype;
-    size_t bytes; /* 0: elements smaller than a byte */
+    size_t bytes; /* bytes of an element; 0: elements smaller than a byte */
 } stored_dtypes[] = {
     {"F32", DTYPE_F32, 4},         {"F16", DTYPE_F16, 2},         {"BF16", DTYPE_BF16, 2},
     {"F64", DTYPE_F64, 8},         {"I64", DTYPE_I64, 8},         {"I32", DTYPE_I32, 4},
@@ -35,12 +36,13 @@ typedef struct entry_context {
     deberta_error *err;
 } entry_context;
 
-/* The format is a literal; at least one value follows it. */
+/* format must be a literal, and at least one value follows it. */
 #define REFUSE_ENTRY(context, stored, format, ...)                                                                     \
     DEBERTA_FAIL((context)->err, DEBERTA_E_FORMAT, "%s: tensor '%s': " format, (context)->where,                       \
                  QUOTE((stored)->tensor.name), __VA_ARGS__)
 
-/* Types that are no weights here are listed all the same: a leftover tensor must not make a model unreadable. */
+/* Reads a dtype. It also accepts types that no weight here has, because a leftover tensor must not make a model
+ * unreadable. */
 static deberta_status read_dtype(stored_tensor *stored, size_t *element_bytes, const json_t *entry,
                                  const entry_context *context)
 {
@@ -55,7 +57,7 @@ static deberta_status read_dtype(stored_tensor *stored, size_t *element_bytes, c
     REFUSE_ENTRY(context, stored, "dtype is %s, which safetensors does not know", json_describe(value).text);
 }
 
-/* A non-negative integer. */
+/* Reads a non-negative integer. */
 static bool read_size(size_t *size, const json_t *value)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
@@ -63,7 +65,7 @@ static bool read_size(size_t *size, const json_t *value)
     return true;
 }
 
-/* The product of the dimensions is formed here once, checked, and used by everybody else. */
+/* Reads the shape, and computes the product of its dimensions with a check; all other code uses this product. */
 static deberta_status read_shape(stored_tensor *stored, const json_t *entry, const entry_context *context)
 {
     const json_t *value = json_object_get(entry, "shape");
@@ -83,7 +85,7 @@ static deberta_status read_shape(stored_tensor *stored, const json_t *entry, con
     return DEBERTA_OK;
 }
 
-/* The range must lie in the data and be exactly as long as shape and type say. */
+/* Reads the range of bytes, which must lie in the data and be exactly as long as shape and type say. */
 static deberta_status read_offsets(stored_tensor *stored, size_t element_bytes, const json_t *entry,
                                    const entry_context *context)
 {
@@ -122,7 +124,7 @@ static deberta_status read_entry(stored_tensor *stored, const json_t *entry, con
     return read_offsets(stored, element_bytes, entry, context);
 }
 
-/* Not used, but a header in which it is something else was not written by safetensors. */
+/* __metadata__ is not used, but safetensors writes nothing else than a map of texts. */
 static deberta_status check_metadata(const json_t *metadata, const entry_context *context)
 {
     bool texts = json_is_object(metadata);
@@ -135,7 +137,7 @@ static deberta_status check_metadata(const json_t *metadata, const entry_context
     return DEBERTA_OK;
 }
 
-/* least: "at least ", where the header itself is cut, which alone knows the rest. */
+/* least: "at least " where the header itself is cut, so that the full length is unknown; else "". */
 static deberta_status refuse_cut(const char *least, uint64_t missing_bytes, const char *where, deberta_error *err)
 {
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: is cut: %s%llu byte%s missing at its end; fetch or copy it again", where,
@@ -169,7 +171,7 @@ static deberta_status read_entries(tensor_list *list, json_t *header, const entr
     const char *name;
     json_t *entry;
     json_object_foreach(header, name, entry) names_bytes += strlen(name) + 1;
-    /* One more than needed, so that a header without tensors is no special case. */
+    /* The list has one item more than needed, so that a header without tensors is no special case. */
     list->items = calloc(json_object_size(header) + 1, sizeof *list->items);
     list->names = malloc(names_bytes + 1);
     if (!list->items || !list->names)
@@ -197,7 +199,7 @@ static int by_place(const void *a, const void *b)
     return x->size_bytes < y->size_bytes ? -1 : x->size_bytes > y->size_bytes;
 }
 
-/* Without overlaps and holes there is one reading of the file only, and nothing hides in it. */
+/* Refuses overlaps and holes, so that a file has only one reading and no hidden bytes. */
 static deberta_status check_tiling(const tensor_list *list, const entry_context *context)
 {
     size_t at = context->data_offset;
@@ -215,7 +217,7 @@ static deberta_status check_tiling(const tensor_list *list, const entry_context 
     return DEBERTA_OK;
 }
 
-/* The header's text: from byte 8, *length_bytes long, all inside the file. */
+/* Finds the header's text: from byte 8, *length_bytes long, all inside the file. */
 static deberta_status find_header(size_t *length_bytes, const uint8_t *bytes, size_t size_bytes, const char *where,
                                   deberta_error *err)
 {

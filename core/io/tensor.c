@@ -83,7 +83,7 @@ shape_text shape_describe(const size_t *shape, size_t rank)
 
 /* ----------------------------------------------------------------------------------------------- runs to float32 */
 
-/* The loads are memcpy because files align nothing; compilers turn the loops into vector code all the same. */
+/* The loads use memcpy because files align nothing; compilers vectorize the loops all the same. */
 
 /* Rounds to nearest; beyond the range of float32 it becomes infinite. */
 static void f64_to_f32(float *restrict values, const uint8_t *restrict from, size_t count)
@@ -95,8 +95,9 @@ static void f64_to_f32(float *restrict values, const uint8_t *restrict from, siz
     }
 }
 
-/* IEEE half to float32, exact, NaN payloads kept. Without branches: a normal half needs its exponent moved from bias 15
- * to bias 127 (+112), infinity and NaN from 31 to 255 (+112 again), and a subnormal is just its 10 bits times 2^-24. */
+/* Converts IEEE half to float32 exactly, and keeps NaN payloads. Without branches: a normal half needs its exponent
+ * moved from bias 15 to bias 127 (+112), infinity and NaN from 31 to 255 (+112 again), and a subnormal is just its 10
+ * bits times 2^-24. */
 static void f16_to_f32(float *restrict values, const uint8_t *restrict from, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -114,18 +115,20 @@ static void f16_to_f32(float *restrict values, const uint8_t *restrict from, siz
     }
 }
 
-/* Halves of a step are added as a float32 whose last place is that of the half: rounding to even is the addition's. */
+/* Rounds to a half. It adds a power of two after which the last place of the float32 is that of the half, so the
+ * addition itself rounds to even. */
 static uint16_t f16_of(float value)
 {
     uint32_t bits, rounded;
     memcpy(&bits, &value, sizeof bits);
     const uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    const uint32_t exponent = magnitude >> 23 < 113 ? 113 : magnitude >> 23; /* below 2^-14 places stay as they are */
+    /* below 2^-14 the last place stays the same */
+    const uint32_t exponent = magnitude >> 23 < 113 ? 113 : magnitude >> 23;
     float absolute, step;
     memcpy(&absolute, &magnitude, sizeof absolute);
     const uint32_t step_bits = (exponent + 13) << 23;
     memcpy(&step, &step_bits, sizeof step);
-    const float sum = absolute + step; /* its last place: 2^(exponent - 10) of the value */
+    const float sum = absolute + step; /* The last place of the sum is 2^(exponent - 10) of the value. */
     memcpy(&rounded, &sum, sizeof rounded);
     return (uint16_t)(sign + ((exponent - 113) << 10) + (rounded - step_bits));
 }
@@ -150,7 +153,7 @@ static void bf16_to_f32(float *restrict values, const uint8_t *restrict from, si
     }
 }
 
-/* `count` elements that lie one after the other. */
+/* Converts `count` elements that lie one after the other. */
 static void run_to_f32(void *values, const uint8_t *from, size_t count, tensor_dtype dtype)
 {
     switch (dtype) {
@@ -163,7 +166,8 @@ static void run_to_f32(void *values, const uint8_t *from, size_t count, tensor_d
 
 /* ------------------------------------------------------------------------------------------------- runs to int64 */
 
-/* One integer of any width. Integer tensors are ids and positions: small, so this loop need not be fast. */
+/* Reads one integer of any width. Integer tensors hold ids and positions, which are few, so this loop need not be fast.
+ */
 static int64_t load_integer(const uint8_t *from, tensor_dtype dtype)
 {
     int64_t wide;
@@ -190,7 +194,8 @@ static void run_to_i64(void *values, const uint8_t *from, size_t count, tensor_d
 
 typedef void run_converter(void *values, const uint8_t *from, size_t count, tensor_dtype dtype);
 
-/* Row-major without gaps. The stride of a dimension of length 1 does not matter, and torch writes anything there. */
+/* Returns whether a tensor is row-major without gaps. The stride of a dimension of length 1 does not matter; torch may
+ * write any value there. */
 static bool is_contiguous(const stored_tensor *stored)
 {
     size_t expected = 1;
@@ -222,7 +227,7 @@ static size_t element_place(const stored_tensor *stored, size_t index)
 
 enum { GATHER_ELEMENTS = 256 };
 
-/* `count` elements, `stride` bytes apart, through a buffer that stays in the first-level cache. */
+/* Converts `count` elements, `stride_bytes` apart, through a buffer that stays in the first-level cache. */
 static void convert_strided(uint8_t *values, size_t value_bytes, const uint8_t *from, size_t stride_bytes, size_t count,
                             tensor_dtype dtype, run_converter *convert)
 {
@@ -236,7 +241,7 @@ static void convert_strided(uint8_t *values, size_t value_bytes, const uint8_t *
     }
 }
 
-/* Row by row of the last dimension, unless all of it is one run. */
+/* Converts row by row of the last dimension, unless all of it is one run. */
 static void convert_tensor(uint8_t *values, size_t value_bytes, const stored_tensor *stored, const uint8_t *storage,
                            size_t first, size_t count, run_converter *convert)
 {

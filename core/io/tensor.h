@@ -32,18 +32,18 @@ typedef enum tensor_dtype {
 } tensor_dtype;
 
 const char *dtype_name(tensor_dtype dtype);
-size_t dtype_bytes(tensor_dtype dtype); /* 0 for what is not read */
+size_t dtype_bytes(tensor_dtype dtype); /* bytes of an element; 0 for a type that is not read */
 bool dtype_is_floating(tensor_dtype dtype);
 
 enum {
     TENSOR_MAX_RANK = 8,
-    TENSOR_MAX_NAME_BYTES = 500, /* the longest names of DeBERTa files have about 70 */
-    TENSOR_MAX_COUNT = 65536,    /* a file; 48 layers make about 800 */
+    TENSOR_MAX_NAME_BYTES = 500, /* limit of a name's bytes; the longest names of DeBERTa files have about 70 */
+    TENSOR_MAX_COUNT = 65536,    /* limit of tensors in a file; 48 layers have about 800 */
 };
 
 typedef struct tensor {
-    const char *name; /* canonical */
-    const char *file; /* base name of the file it is in, for messages */
+    const char *name; /* canonical name */
+    const char *file; /* base name of its file, for messages */
     tensor_dtype dtype;
     size_t rank, shape[TENSOR_MAX_RANK], elements;
 } tensor;
@@ -51,7 +51,7 @@ typedef struct tensor {
 /* Locates a stored tensor: element (i0, i1, ...) is at offset_bytes + dtype_bytes * (i0 strides[0] + i1 strides[1] +
  * ...) of its storage. The code that fills this in has checked that all of it is inside the storage. */
 typedef struct stored_tensor {
-    tensor tensor; /* name as the file has it */
+    tensor tensor; /* name in the file */
     size_t strides[TENSOR_MAX_RANK];
     size_t offset_bytes, storage;
     size_t size_bytes; /* bytes of the values in a safetensors file */
@@ -72,13 +72,13 @@ void tensor_set_contiguous(stored_tensor *stored);
 bool tensor_count_elements(size_t *elements, const size_t *shape, size_t rank);
 /* Checks that a name is fit for messages, figures and files: NULL if so, else the reason ("is not UTF-8"). */
 const char *tensor_name_problem(const char *name, size_t name_bytes);
-/* "[2, 3]" */
+/* Writes a shape as text: "[2, 3]". */
 typedef struct shape_text {
     char text[TENSOR_MAX_RANK * 22 + 3];
 } shape_text;
 shape_text shape_describe(const size_t *shape, size_t rank);
 
-/* Rounds to IEEE halves, ties to even. False where a value is too large for them, or no number. */
+/* Rounds values to IEEE halves, ties to even. Returns false if a value is too large for a half, or NaN. */
 bool tensor_round_f16(uint16_t *halves, const float *values, size_t count);
 
 /* Returns the values in place, if they are aligned float32 in row-major order; else NULL, and they need conversion. */

@@ -32,7 +32,7 @@ deberta_status tensor_place_values(tensor_place *place, const export_tensor *dec
 
 /* ----------------------------------------------------------------------------------------------------- safetensors */
 
-/* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}; NULL without memory. */
+/* Returns {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}; NULL without memory. */
 static json_t *tensor_header_describe(const export_tensor *declared, const tensor_place *place)
 {
     uint64_t end = place->offset_bytes + place->elements * place->element_bytes;
@@ -42,7 +42,7 @@ static json_t *tensor_header_describe(const export_tensor *declared, const tenso
             json_decref(shape);
             shape = NULL;
         }
-    /* "o" takes shape over, also when it fails; without shape the result is NULL. */
+    /* "o" takes ownership of shape, even on failure; without shape the result is NULL. */
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_name(declared->dtype), "shape", shape, "data_offsets",
                      (json_int_t)place->offset_bytes, (json_int_t)end);
 }
@@ -80,7 +80,7 @@ static deberta_status describe_all(json_t *header, const tensor_contents *conten
     return DEBERTA_OK;
 }
 
-/* u64 length, JSON padded with blanks. */
+/* Writes the header: u64 length, JSON padded with blanks. */
 static bool compose(tensor_header *header, const json_t *object, size_t least_bytes)
 {
     char *text = json_print(object, JSON_COMPACT);
@@ -111,7 +111,8 @@ deberta_status tensor_header_safetensors(tensor_header *header, const tensor_con
 
 /* ------------------------------------------------------------------------------------------------------------- npy */
 
-/* Magic, version 1.0, u16 length, a Python dict padded with blanks and a newline to a multiple of 64. */
+/* Writes magic, version 1.0, u16 length, and a Python dict padded with blanks and a newline to a multiple of 64 bytes.
+ */
 void tensor_header_npy(char header[TENSOR_HEADER_NPY_BYTES], size_t rows, size_t columns)
 {
     enum { PREFIX_BYTES = 10, TEXT_BYTES = TENSOR_HEADER_NPY_BYTES - PREFIX_BYTES };

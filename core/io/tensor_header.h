@@ -35,15 +35,15 @@ typedef struct tensor_contents {
 } tensor_contents;
 
 typedef struct tensor_header {
-    char *bytes; /* to be freed */
+    char *bytes; /* memory of the header, which the caller frees */
     size_t size_bytes;
 } tensor_header;
 
 /* Composes metadata first and then the tensors in the order of their declaration. The size is a multiple of 8 and at
- * least least_bytes: a caller that does not know the shapes yet can reserve room. On failure *header is empty. */
+ * least least_bytes: a caller that does not know the shapes yet can reserve space. On failure *header is empty. */
 deberta_status tensor_header_safetensors(tensor_header *header, const tensor_contents *contents, size_t least_bytes,
                                          const char *path, deberta_error *err);
 
-/* The header of a float32 matrix, which has one length whatever the size of the matrix. */
+/* Composes the header of a float32 matrix, which has the same length for every shape. */
 enum { TENSOR_HEADER_NPY_BYTES = 128 };
 void tensor_header_npy(char header[TENSOR_HEADER_NPY_BYTES], size_t rows, size_t columns);

@@ -23,8 +23,8 @@ static bool starts_with(const char *text, const char *begin, size_t begin_bytes)
     return strncmp(text, begin, begin_bytes) == 0;
 }
 
-/* The length of what precedes `end` in a name; SIZE_MAX when the name does not end so. "xembeddings..." is something
- * else. */
+/* Returns the length of the part before `end` in a name; SIZE_MAX if the name does not end so. "xembeddings..." does
+ * not match "embeddings...". */
 static size_t bytes_before(const char *name, const char *end)
 {
     if (!ends_with(name, end)) return SIZE_MAX;
@@ -32,8 +32,7 @@ static size_t bytes_before(const char *name, const char *end)
     return before == 0 || name[before - 1] == '.' ? before : SIZE_MAX;
 }
 
-/* Splits what precedes the word table into what belongs to the encoder ("deberta.") and what is around the whole model.
- */
+/* Splits the prefix of the word table into the encoder's part ("deberta.") and the part before the whole model. */
 static name_prefix make_prefix(const char *name, size_t length_bytes)
 {
     static const char *const encoders[] = {"deberta.", "bert."};

@@ -196,7 +196,7 @@ static void find_object(text_form *form, const char *at, const char *end, bool i
 
 /* ---------------------------------------------------------------------------------------------------------- columns */
 
-/* Does the line name columns? all: each field must be a name; else one is enough. */
+/* Returns whether the line names columns. all: each field must be a name; else one is enough. */
 static bool names_columns(const char *at, const char *end, char separator, size_t least, bool all)
 {
     size_t fields = 0, known = 0;

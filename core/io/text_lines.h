@@ -30,14 +30,14 @@ enum { TEXT_FORM_SENTENCE_BYTES = 512, TEXT_LINE_MOST_BYTES = 64 << 20 };
 
 typedef struct text_form {
     bool objects;
-    bool open; /* the line is blank and decides nothing: call again with the next one */
-    char note[TEXT_FORM_SENTENCE_BYTES], refusal[TEXT_FORM_SENTENCE_BYTES]; /* to follow "FILE: "; "" for none */
+    bool open; /* whether the line is blank, decides nothing, and the caller must try the next one */
+    char note[TEXT_FORM_SENTENCE_BYTES], refusal[TEXT_FORM_SENTENCE_BYTES]; /* note to follow "FILE: "; "" for none */
 } text_form;
 
-/* Whether the suffix alone decides the form. */
+/* Returns whether the suffix alone decides the form. */
 bool text_form_is_named(const char *path);
-/* Finds the form. line: the first one that is not blank, without a byte order mark and a line break. columns: the
- * reader splits lines at tabs. */
+/* Finds the form. line: the first one that is not blank, without byte order mark and line break. columns: the reader
+ * splits lines at tabs. */
 void text_form_find(text_form *form, const char *path, const char *line, size_t bytes, bool columns);
 
 /* Receives notes on unused input, one sentence at a time. call: NULL, no listener. */
@@ -53,7 +53,7 @@ typedef struct text_lines {
     size_t number;        /* number of the current line, from 1 */
     json_t *object;       /* the object of the current text, or NULL */
     const char *text, *text_end;
-    bool begins, closes; /* an empty line comes before, or after it */
+    bool begins, closes; /* whether an empty line comes before the text, or after it */
     unused_keys unused;
 } text_lines;
 

@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------- zip */
 
-/* The member <top>/data.pkl. */
+/* Finds the member <top>/data.pkl. */
 static deberta_status find_pickle(torch_container *c, const char *where, const zip_member **member, deberta_error *err)
 {
     size_t top_bytes = 0;
@@ -50,7 +50,8 @@ static deberta_status open_zip(torch_container *c, const uint8_t *bytes, size_t 
 static const uint8_t legacy_magic[] = {0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19};
 enum { LEGACY_PROTOCOL = 1001, MAGIC_SEARCH_BYTES = 32 };
 
-/* The first pickle is a long of these bytes, after an opcode or two. */
+/* Returns whether the file begins as a legacy stream: its first pickle is a long of these bytes, after an opcode or
+ * two. */
 static bool is_legacy(const uint8_t *bytes, size_t size_bytes)
 {
     size_t search = size_bytes < MAGIC_SEARCH_BYTES ? size_bytes : MAGIC_SEARCH_BYTES;
@@ -79,7 +80,7 @@ static deberta_status check_system(const pickle *p, const char *where, deberta_e
     return DEBERTA_OK;
 }
 
-/* Magic number, protocol, system description, object: pickles in a row. */
+/* A legacy stream holds pickles in a row: magic number, protocol, system description, object. */
 static deberta_status open_legacy(torch_container *c, const uint8_t *bytes, size_t size_bytes, const char *where,
                                   deberta_error *err)
 {

@@ -10,8 +10,8 @@
 enum { TORCH_MAX_TOP_BYTES = 256 };
 
 typedef struct torch_container {
-    zip_reader *zip; /* NULL: a legacy stream. A caller that keeps the zip longer than the container sets this to
-                      * NULL */
+    zip_reader *zip; /* reader of the zip; NULL: a legacy stream. A caller that keeps the zip longer than the container
+                        sets this to NULL */
     char top[TORCH_MAX_TOP_BYTES + 1]; /* the folder of a zip's members */
     size_t end;                        /* end of the object's pickle in a legacy stream */
     uint8_t *code;                     /* the object's pickle, from a zip */

@@ -16,35 +16,35 @@
 
 enum { MAX_KEY_BYTES = 64 };
 
-/* Several persistent ids may name the same storage. */
+/* A storage, which several persistent ids may name. */
 typedef struct storage {
     pickle_storage what;
     size_t size_bytes;
-    const uint8_t *mapped;    /* in a legacy file */
-    const zip_member *member; /* in a zip */
-    uint8_t *heap;            /* the member, once read */
-    size_t readers;           /* that hold heap */
-    bool forget;              /* to be freed when its last user releases it */
+    const uint8_t *mapped;    /* address in a legacy file */
+    const zip_member *member; /* member of a zip */
+    uint8_t *heap;            /* content of the member, once read */
+    size_t readers;           /* number of readers that use heap */
+    bool forget;              /* whether the last reader frees heap */
 } storage;
 
 struct torch_file {
     const uint8_t *bytes;
     size_t size_bytes;
-    zip_reader *zip; /* NULL for a legacy file */
+    zip_reader *zip; /* reader of a zip; NULL for a legacy file */
     bool big_endian;
-    pthread_mutex_t mutex; /* heap, readers, forget of all storages */
+    pthread_mutex_t mutex; /* lock of heap, readers and forget of all storages */
     storage *storages;     /* in ascending order of their keys */
     size_t storage_count;
     tensor_list list;
     char where[QUOTE_BYTES];
 };
 
-/* A storage's key in a message. */
+/* Quotes a storage's key for a message. */
 #define QUOTE_KEY(storage) QUOTE_N((storage)->what.key.as.text, (storage)->what.key.length_bytes)
 
 /* -------------------------------------------------------------------------------------------------------- storages */
 
-/* Keys may hold any bytes. Where one is the beginning of the other, the shorter comes first. */
+/* Compares keys, which may hold any bytes. Where one is the beginning of the other, the shorter comes first. */
 static int compare_keys(pickle_value a, pickle_value b)
 {
     size_t shorter = a.length_bytes < b.length_bytes ? a.length_bytes : b.length_bytes;
@@ -58,14 +58,14 @@ static int by_key(const void *a, const void *b)
     return compare_keys(((const storage *)a)->what.key, ((const storage *)b)->what.key);
 }
 
-/* NULL when no tensor lies in a storage of this key. */
+/* Finds the storage of a key; NULL when no tensor lies in one. */
 static storage *find_storage(const torch_file *file, pickle_value key)
 {
     storage wanted = {.what.key = key};
     return bsearch(&wanted, file->storages, file->storage_count, sizeof wanted, by_key);
 }
 
-/* Sorts the storages by key and makes one of those that have the same. */
+/* Sorts the storages by key and merges those with the same key. */
 static deberta_status unite_storages(torch_file *file, const pickle *p, deberta_error *err)
 {
     size_t count = pickle_storage_count(p), kept = 0;
@@ -95,8 +95,8 @@ static deberta_status unite_storages(torch_file *file, const pickle *p, deberta_
 
 /* --------------------------------------------------------------------------------------------------------- tensors */
 
-/* The dict that holds the tensors: the root, or the only dict in it that holds any. Where several do, a training dump's
- * usual names decide. */
+/* Finds the dict that holds the tensors: the root, or the only dict in it that holds any. Where several do, the usual
+ * names of training dumps decide. */
 static deberta_status find_state(const torch_file *file, const pickle *p, pickle_value *state, deberta_error *err)
 {
     static const char *const usual[] = {"state_dict", "model_state_dict", "model"};
@@ -127,7 +127,8 @@ static deberta_status find_state(const torch_file *file, const pickle *p, pickle
     return DEBERTA_OK;
 }
 
-/* Adds one tensor to the list; its name goes to *names, which moves on. The list has room: the caller counted. */
+/* Adds one tensor to the list; its name is copied to *names, which moves past it. The caller has counted the tensors
+ * and allocated the list. */
 static deberta_status list_tensor(torch_file *file, const pickle *p, pickle_value name, pickle_value value,
                                   char **names, deberta_error *err)
 {
@@ -147,11 +148,11 @@ static deberta_status list_tensor(torch_file *file, const pickle *p, pickle_valu
     memcpy(stored->tensor.shape, view->shape, sizeof view->shape);
     memcpy(stored->strides, view->strides, sizeof view->strides);
     memcpy(*names, name.as.text, name.length_bytes);
-    *names += name.length_bytes + 1; /* zeroed by calloc */
+    *names += name.length_bytes + 1; /* calloc has written the terminator. */
     return DEBERTA_OK;
 }
 
-/* Lists the pairs of text and tensor of the state dict, and passes over everything else in it. */
+/* Lists the pairs of text and tensor of the state dict, and skips everything else in it. */
 static deberta_status list_tensors(torch_file *file, const pickle *p, deberta_error *err)
 {
     pickle_value state, key, value;
@@ -175,7 +176,7 @@ static deberta_status list_tensors(torch_file *file, const pickle *p, deberta_er
     return DEBERTA_OK;
 }
 
-/* A tensor that lies in the storage, for messages about it. */
+/* Returns the name of a tensor that lies in the storage, for messages about it. */
 static const char *user_of(const torch_file *file, const storage *one)
 {
     for (size_t i = 0; i < file->list.count; i++)
@@ -185,7 +186,7 @@ static const char *user_of(const torch_file *file, const storage *one)
 
 /* ------------------------------------------------------------------------------------------------------------- zip */
 
-/* <top>/byteorder, where present, is "little" or "big". */
+/* Reads <top>/byteorder, which, where present, is "little" or "big". */
 static deberta_status read_byte_order(torch_file *file, const char *top, deberta_error *err)
 {
     char order[8] = "", name[TORCH_MAX_TOP_BYTES + sizeof "/byteorder"];
@@ -238,7 +239,7 @@ static deberta_status place_zip_storages(torch_file *file, const char *top, debe
 
 /* ---------------------------------------------------------------------------------------------------------- legacy */
 
-/* At *at: i64 number of elements and the elements. */
+/* Locates a storage at *at: an i64 number of elements, and the elements. */
 static deberta_status place_legacy_storage(torch_file *file, storage *one, size_t *at, deberta_error *err)
 {
     if (!range_is_inside(*at, 8, file->size_bytes))
@@ -283,7 +284,7 @@ static deberta_status place_keyed_storages(torch_file *file, const pickle *keys,
     return DEBERTA_OK;
 }
 
-/* After the state dict come a pickle of the keys, and the storages. */
+/* Reads a legacy file, in which a pickle of the keys and the storages follow the state dict. */
 static deberta_status place_legacy_storages(torch_file *file, size_t at, deberta_error *err)
 {
     pickle *keys;
@@ -318,7 +319,7 @@ deberta_status torch_file_open(torch_file **result, const uint8_t *bytes, size_t
     pthread_mutex_init(&file->mutex, NULL);
     torch_container container;
     deberta_status status = read_container(file, &container, err);
-    torch_container_close(&container); /* its texts are copied, but for the keys of storages */
+    torch_container_close(&container); /* Its texts are copied, except the keys of storages. */
     if (status != DEBERTA_OK) {
         torch_file_close(&file);
         return status;
@@ -354,7 +355,7 @@ static void swap_bytes(uint8_t *bytes, size_t size_bytes, size_t element_bytes)
         }
 }
 
-/* The mutex is held: two readers of one storage must not load it twice. */
+/* Loads a storage; the caller holds the mutex, so that two readers do not load it twice. */
 static deberta_status load_member(torch_file *file, storage *one, deberta_error *err)
 {
     uint8_t *heap = malloc(one->size_bytes + 1);
@@ -389,7 +390,7 @@ deberta_status torch_file_acquire(torch_file *file, size_t index, const uint8_t 
     return status;
 }
 
-/* A reader may still hold what another one wants forgotten; then the last release drops it. */
+/* Frees a storage that is marked to be forgotten, unless a reader still uses it; then the last release does. */
 static void drop_if_unused(storage *one)
 {
     if (!one->forget || one->readers > 0) return;

@@ -16,7 +16,7 @@
 static const json_limits settings_limits = {
     .bytes = 16 << 20, .depth = 32, .values = 1 << 20, .integers_as_real = true};
 
-/* *root is NULL where there is no such file. */
+/* Reads a JSON file; *root is NULL where there is none. */
 static deberta_status read_settings(json_t **root, const char *folder, const char *inside, const char *name,
                                     deberta_error *err)
 {
@@ -50,7 +50,7 @@ static deberta_status read_modules(json_t **modules, const char *folder, deberta
     return status;
 }
 
-/* A module names a folder inside the model's: "1_Pooling", or "" for that itself. */
+/* Checks the path of a module, which is a folder inside the model's: "1_Pooling", or "" for the model's itself. */
 static bool is_inside(const char *path)
 {
     if (*path == '/') return false;
@@ -128,7 +128,8 @@ static void read_module(deberta_vector_recipe *recipe, const json_t *module, siz
     obstruct(recipe, "the module %.40s (%.40s)", QUOTE(name), QUOTE(path));
 }
 
-/* The length in tokens: as the settings of the module say, or else the least of what tokenizer and model have. */
+/* Finds the length limit in tokens: that of the module's settings, or else the smaller of the tokenizer's and the
+ * model's. */
 static deberta_status read_length(deberta_vector_recipe *recipe, const char *folder, deberta_error *err)
 {
     static const char *const names[] = {"sentence_bert_config.json",       "sentence_roberta_config.json",
@@ -184,7 +185,7 @@ static deberta_status read_recipe(deberta_vector_recipe *recipe, const json_t *m
     return read_prompts(recipe, root, err);
 }
 
-/* Long ago the model lay in a folder inside, 0_Transformer, and modules.json beside that. */
+/* Old versions saved the model in a folder 0_Transformer, and modules.json beside it. */
 static bool lies_above(const json_t *modules, const char *folder)
 {
     const char *name = strrchr(folder, '/'), *path = text_of(json_array_get(modules, 0), "path");

@@ -20,15 +20,15 @@ struct zip_reader {
 /* ----------------------------------------------------------------------------------------- before libzip is asked */
 
 enum {
-    END_BYTES = 22,     /* end of central directory record without its comment */
-    LOCATOR_BYTES = 20, /* zip64 locator, right before it */
+    END_BYTES = 22,     /* length of the end of central directory record without its comment */
+    LOCATOR_BYTES = 20, /* length of the zip64 locator, right before it */
     SEARCH_BYTES = 65535 + END_BYTES + LOCATOR_BYTES,
-    MAX_END_RECORDS = 4,           /* one is right; a signature may turn up in the values by chance */
-    MAX_DIRECTORY_BYTES = 1 << 20, /* about 100 bytes a tensor; 800 tensors are many */
+    MAX_END_RECORDS = 4, /* limit of end records; one is correct, and a signature may occur in the values by chance */
+    MAX_DIRECTORY_BYTES = 1 << 20, /* limit of the directory: about 100 bytes per tensor; 800 tensors are many */
 };
 
-/* The directory's length that the end record at `at` states, itself or through a zip64 record; 0 if that is outside the
- * file. */
+/* Returns the directory's length that the end record at `at` states, itself or through a zip64 record; 0 if that record
+ * is outside the file. */
 static uint64_t directory_bytes(const uint8_t *bytes, size_t size_bytes, size_t at)
 {
     if (at >= LOCATOR_BYTES && memcmp(bytes + at - LOCATOR_BYTES, "PK\x06\x07", 4) == 0) {
@@ -39,7 +39,7 @@ static uint64_t directory_bytes(const uint8_t *bytes, size_t size_bytes, size_t 
 }
 
 /* libzip parses a whole directory for every end record it finds in the last 64 KiB, and its table of names is slow when
- * many names collide. Either makes a small file cost hours, so directories are bounded here. */
+ * many names collide. Either can make a small file take hours, so this function bounds the directories. */
 static deberta_status guard(const uint8_t *bytes, size_t size_bytes, const char *where, deberta_error *err)
 {
     size_t records = 0;
@@ -103,7 +103,7 @@ static deberta_status open_archive(zip_reader *reader, const uint8_t *bytes, deb
         bool memory = zip_error_code_zip(&error) == ZIP_ER_MEMORY;
         status = status_fail(err, memory ? DEBERTA_E_MEMORY : DEBERTA_E_FORMAT, "%s: not a readable zip archive: %s",
                              reader->where, zip_error_strerror(&error));
-        zip_source_free(source); /* an open archive owns it */
+        zip_source_free(source); /* An open archive owns the source. */
     }
     zip_error_fini(&error);
     return status;
@@ -165,7 +165,7 @@ deberta_status zip_reader_check(const zip_reader *reader, const zip_member *memb
     return DEBERTA_OK;
 }
 
-/* One byte more than the size is asked for: at its end libzip compares the checksum. */
+/* libzip compares the checksum at the end of a member, so this reads one byte more than the size. */
 static bool zip_reader_read_all(zip_file_t *file, uint8_t *buffer, uint64_t size_bytes)
 {
     uint64_t done = 0;

@@ -14,7 +14,7 @@
 typedef struct zip_reader zip_reader;
 
 typedef struct zip_member {
-    const char *name; /* as stored, any bytes */
+    const char *name; /* name as stored, any bytes */
     uint64_t index, size_bytes, packed_bytes;
     unsigned method, encryption;
 } zip_member;
@@ -27,10 +27,11 @@ void zip_reader_close(zip_reader **reader);
 /* Counts the members, which are in ascending order of their distinct names. */
 size_t zip_reader_count(const zip_reader *reader);
 const zip_member *zip_reader_at(const zip_reader *reader, size_t index);
-const zip_member *zip_reader_find(const zip_reader *reader, const char *name); /* NULL if absent */
+/* Returns NULL if there is no member of that name. */
+const zip_member *zip_reader_find(const zip_reader *reader, const char *name);
 
 /* Checks that a member can be read, and that its size is plausible. Call it before allocating size_bytes. */
 deberta_status zip_reader_check(const zip_reader *reader, const zip_member *member, deberta_error *err);
-/* Reads all size_bytes of a member; its checksum must fit. One call at a time: libzip keeps one position in the
- * archive. */
+/* Reads all size_bytes of a member and checks its checksum. Calls must not overlap, because libzip keeps one position
+ * in the archive. */
 deberta_status zip_reader_read(zip_reader *reader, const zip_member *member, uint8_t *buffer, deberta_error *err);

@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adding and subtracting this constant rounds a value below 2^22 to an integer, ties to even, as rintf does; compilers
- * can vectorize it. */
-static const float whole_numbers = 0x1.8p23f;
-
 static size_t word_table_rows_of(const word_table *table) { return table->stored.shape[0]; }
 static size_t word_table_width_of(const word_table *table) { return table->stored.shape[1]; }
 
@@ -30,20 +26,15 @@ void word_table_view(word_table *table, const void *memory)
     table->integers = (const uint8_t *)memory + scales_bytes(table);
 }
 
-/* Returns the largest |w|. It compares the bits of floats, which are ordered as the numbers are, with infinity and NaN
- * above all others. */
+/* Returns the largest |w|; infinity or NaN if one is. */
 static float largest_of(const float *row, size_t width)
 {
     int32_t most = 0;
-    float largest;
     for (size_t e = 0; e < width; e++) {
-        int32_t bits;
-        memcpy(&bits, &row[e], sizeof bits);
-        bits &= INT32_MAX;
+        const int32_t bits = magnitude_bits(row[e]);
         most = bits > most ? bits : most;
     }
-    memcpy(&largest, &most, sizeof largest);
-    return largest;
+    return magnitude_of_bits(most);
 }
 
 /* Returns a row's scale, and in *inverse the factor that makes its weights integers; 0: all of them become 0. */
@@ -55,8 +46,6 @@ static float scale_of(const word_table *table, const float *row, float *inverse)
     if (!(largest < INFINITY)) return NAN;
     return *inverse > 0 ? largest / most : 0;
 }
-
-static float whole_number(float value) { return value + whole_numbers - whole_numbers; }
 
 static void round_row(const word_table *table, float *row)
 {

@@ -90,7 +90,7 @@ void integer_panels_fill(const integer_panels *to, const kernels *table, const f
 
 /* --------------------------------------------------------------------------------------------------------- products */
 
-/* A single row may lie anywhere in its tile; kernels want it first. */
+/* Copies a single row to the front of a tile, where the kernels expect it. */
 static void copy_row(uint8_t *tile, const integer_rows *from, size_t depth)
 {
     for (size_t k = 0; k < depth; k += DIGIT_TILE_INPUTS)
@@ -130,7 +130,7 @@ static void multiply_integers(const kernels *table, size_t depth, const integer_
         table->gemm_u8(&task);
 }
 
-/* One panel of `to`, from its panel p on. */
+/* Returns the task of one panel of `to`, its panel p. */
 static gemm_task panel_of(const gemm_task *to, size_t p)
 {
     gemm_task one = *to;

@@ -22,7 +22,7 @@
 #include "core/model/config_keys.h"
 #include "core/model/wrapper.h"
 
-/* The largest part of a config is its list of labels. */
+/* Limits of a config.json, whose largest part is its list of labels. */
 static const json_limits config_limits = {.bytes = 16 << 20, .depth = 32, .values = 1 << 20};
 
 typedef enum dialect { DIALECT_V1, DIALECT_V2, DIALECT_MICROSOFT, DIALECT_COUNT } dialect;
@@ -34,14 +34,14 @@ typedef struct config_source {
     deberta_error *err;
 } config_source;
 
-/* A key that is absent or null: the default holds. */
+/* Returns the value of a key, or NULL for a key that is absent or null, where the default applies. */
 static const json_t *present(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     return value && !json_is_null(value) ? value : NULL;
 }
 
-/* Refuses values of a wrong kind rather than range. */
+/* Refuses a value of a wrong kind or outside its range. */
 static deberta_status config_refuse(const config_source *source, const char *key, const json_t *found,
                                     const char *expected)
 {
@@ -49,7 +49,8 @@ static deberta_status config_refuse(const config_source *source, const char *key
                  json_describe(found).text, expected);
 }
 
-/* Leaves *number as it is when the key is absent. 8.0 is no integer here: nothing that writes configs writes that. */
+/* Reads an integer; *number stays unchanged when the key is absent. 8.0 is refused, because no program writes configs
+ * so. */
 static deberta_status read_integer(const config_source *source, const char *key, json_int_t minimum, json_int_t maximum,
                                    json_int_t *number)
 {
@@ -73,7 +74,8 @@ static deberta_status read_flag(const config_source *source, const char *key, bo
 
 /* ----------------------------------------------------------------------------------------------------------- sizes */
 
-/* Numbers that are at least 1 (token types: 0), with what holds when they are absent. -1: must be given. */
+/* Sizes, which are at least 1 (token types: 0), with the defaults of each dialect. A default of -1 means that the key
+ * is required. */
 static const struct size_field {
     const char *key;
     size_t member;
@@ -103,8 +105,8 @@ static deberta_status read_sizes(model_config *config, const config_source *sour
     return DEBERTA_OK;
 }
 
-/* heads x head size = hidden size: transformers multiplies them back into a matrix of hidden size. v1 has no such key,
- * and what a config of v1 says there is ignored (SPEC 1.1). */
+/* Checks heads x head size = hidden size, which transformers relies on. v1 has no attention_head_size; a value in a
+ * config of v1 is ignored (SPEC 1.1). */
 static deberta_status read_head_size(model_config *config, const config_source *source)
 {
     if (config->hidden_size % config->heads != 0)
@@ -127,7 +129,7 @@ static deberta_status read_epsilon(model_config *config, const config_source *so
     config->layer_norm_eps = 1e-7f;
     if (!value) return DEBERTA_OK;
     double epsilon = json_number_value(value);
-    /* Below FLT_MIN it would be a subnormal or zero, and a constant row a division by zero. */
+    /* Below FLT_MIN epsilon would be a subnormal or zero, and a constant row would divide by zero. */
     if (!json_is_number(value) || !(epsilon >= FLT_MIN && epsilon <= 1))
         return config_refuse(source, "layer_norm_eps", value, "a number from 1.2e-38 to 1");
     config->layer_norm_eps = (float)epsilon;
@@ -136,7 +138,7 @@ static deberta_status read_epsilon(model_config *config, const config_source *so
 
 /* ----------------------------------------------------------------------------------------------------- activations */
 
-enum { MOST_SPELLINGS = 5 }; /* and a NULL behind them */
+enum { MOST_SPELLINGS = 5 }; /* most spellings of one activation; a NULL follows them */
 
 static const char *const activation_spellings[ACTIVATION_COUNT][MOST_SPELLINGS] = {
     [ACTIVATION_NONE] = {ACTIVATION_NONE_SPELLED},
@@ -155,7 +157,7 @@ static void list_activations(char *text, size_t size)
     if (length < size) snprintf(text + length, size - length, " or %s", ACTIVATION_NONE_SPELLED);
 }
 
-/* Leaves *out as it is when the key is absent. */
+/* Reads an activation; *out stays unchanged when the key is absent. */
 static deberta_status read_activation(const config_source *source, const char *key, activation *out)
 {
     const json_t *value = present(source->object, key);
@@ -171,8 +173,8 @@ static deberta_status read_activation(const config_source *source, const char *k
     return config_refuse(source, key, value, expected);
 }
 
-/* transformers has pooler_hidden_act, gelu by default; Microsoft an object `pooling`, and without it the encoder's own.
- */
+/* Reads the pooler's activation. transformers has pooler_hidden_act, gelu by default; Microsoft has an object
+ * `pooling`, and without it uses the encoder's activation. */
 static deberta_status read_pooler(model_config *config, const config_source *source)
 {
     config->pooler_activation = source->dialect == DIALECT_MICROSOFT ? config->hidden_activation : ACTIVATION_GELU;
@@ -190,7 +192,7 @@ static deberta_status read_pooler(model_config *config, const config_source *sou
 
 /* ---------------------------------------------------------------------------------------------------------- dropout */
 
-/* Inference does not need it, so a strange value is kept for training to refuse. */
+/* Reads a dropout probability. Inference does not need it, so an invalid value becomes -1, which training refuses. */
 static double read_dropout(const config_source *source, const char *key, double otherwise)
 {
     const json_t *value = present(source->object, key);
@@ -213,7 +215,7 @@ static void read_dropouts(model_config *config, const config_source *source)
 
 /* ------------------------------------------------------------------------------------------------ relative position */
 
-/* Is the piece of text, without blanks around it and in any case, this word? */
+/* Returns whether the piece of text, without blanks around it and in any case, is this word. */
 static bool piece_is(const char *piece, size_t length, const char *word)
 {
     while (length > 0 && isspace((unsigned char)*piece)) piece++, length--;
@@ -250,7 +252,7 @@ static deberta_status read_terms_text(model_config *config, const config_source 
     return DEBERTA_OK;
 }
 
-/* c2p, p2c and what they add to the scale. */
+/* Reads c2p, p2c and their number in the scale. */
 static deberta_status read_terms(model_config *config, const config_source *source)
 {
     const json_t *value = present(source->object, "pos_att_type");
@@ -269,7 +271,7 @@ static deberta_status read_terms(model_config *config, const config_source *sour
     } else if (source->dialect == DIALECT_MICROSOFT && !json_object_get(source->object, "pos_att_type")) {
         config->c2p = true; /* Microsoft's default, SPEC 1.1 */
     }
-    /* transformers' v1 class counts the entries of the list, whatever they say; everybody else the terms. */
+    /* transformers' v1 class counts the entries of the list, whatever they say; the others count the terms. */
     config->position_terms = source->dialect == DIALECT_V1 ? entries : (size_t)config->c2p + config->p2c;
     /* Without relative attention the terms still count in the scale (SPEC 1.2), but are not computed. */
     config->c2p &= config->relative_attention;
@@ -277,7 +279,7 @@ static deberta_status read_terms(model_config *config, const config_source *sour
     return DEBERTA_OK;
 }
 
-/* "layer_norm|..." : only that word has a meaning. */
+/* Reads "layer_norm|...", in which only that word has a meaning. */
 static deberta_status read_norm_relative(model_config *config, const config_source *source)
 {
     static const char expected[] = "a text like \"layer_norm\" or \"none\"";
@@ -293,13 +295,13 @@ static deberta_status read_norm_relative(model_config *config, const config_sour
     }
 }
 
-/* M, B and K = B or else M: the table has 2K rows (SPEC 4.4). */
+/* Reads M and B, and sets K = B or else M: the table has 2K rows (SPEC 4.4). */
 static deberta_status read_relative_span(model_config *config, const config_source *source)
 {
     json_int_t distance = -1, buckets = -1;
     DEBERTA_TRY(read_integer(source, "max_relative_positions", INT32_MIN, 1 << 24, &distance));
     config->max_relative_positions = distance >= 1 ? (size_t)distance : config->max_positions;
-    /* v1 has no buckets, and its class does not look at the key. */
+    /* v1 has no buckets, and its class does not read the key. */
     if (source->dialect != DIALECT_V1)
         DEBERTA_TRY(read_integer(source, "position_buckets", INT32_MIN, 1 << 24, &buckets));
     if (buckets == 1)
@@ -311,7 +313,7 @@ static deberta_status read_relative_span(model_config *config, const config_sour
     return DEBERTA_OK;
 }
 
-/* Everything about absolute and relative positions. */
+/* Reads everything about absolute and relative positions. */
 static deberta_status read_positions(model_config *config, const config_source *source)
 {
     config->position_biased_input = true;
@@ -327,7 +329,8 @@ static deberta_status read_positions(model_config *config, const config_source *
 
 /* ------------------------------------------------------------------------------------------------------ convolution */
 
-/* Only transformers' v2 class and Microsoft's code know it; v1 files that carry the keys mean nothing by them. */
+/* Reads the convolution, which only transformers' v2 class and Microsoft's code have; in v1 files its keys have no
+ * effect. */
 static deberta_status read_convolution(model_config *config, const config_source *source)
 {
     json_int_t width = 0, groups = 1;
@@ -353,7 +356,7 @@ static deberta_status read_convolution(model_config *config, const config_source
 
 enum { MOST_LABELS = 1 << 20 };
 
-/* Decimal digits without leading zeros, so that no two texts are the same number. */
+/* Parses decimal digits without leading zeros, so that no two keys are the same number. */
 static bool parse_label_key(const char *key, unsigned long *number)
 {
     size_t length = strlen(key);
@@ -375,7 +378,7 @@ static deberta_status copy_label(model_config *config, const config_source *sour
     return DEBERTA_OK;
 }
 
-/* One more than the largest key. */
+/* Sets *labels to one more than the largest key. */
 static deberta_status count_labels(const config_source *source, json_t *map, size_t *labels)
 {
     const char *key;
@@ -392,7 +395,7 @@ static deberta_status count_labels(const config_source *source, json_t *map, siz
     return DEBERTA_OK;
 }
 
-/* id2label decides, each name at the number that it states; num_labels counts only without it. */
+/* Reads the labels from id2label, each name at the number of its key; num_labels counts only without id2label. */
 static deberta_status read_labels(model_config *config, const config_source *source)
 {
     json_int_t count = 2;
@@ -409,7 +412,7 @@ static deberta_status read_labels(model_config *config, const config_source *sou
     return DEBERTA_OK;
 }
 
-/* Names in transformers' pipeline for text classification of the interpretations of a sequence head's outputs. */
+/* Interpretations of a sequence head's outputs, by their names in transformers' pipeline for text classification. */
 static const char *const problems[DEBERTA_PROBLEM_COUNT] = {
     [DEBERTA_PROBLEM_SINGLE_LABEL] = "single_label_classification",
     [DEBERTA_PROBLEM_MULTI_LABEL] = "multi_label_classification",
@@ -429,7 +432,7 @@ static deberta_status read_problem(model_config *config, const config_source *so
                          "regression, single_label_classification or multi_label_classification");
 }
 
-/* Names the class that wrote the file, which tells a token head from a sequence head. */
+/* Reads the class that wrote the file, which distinguishes a token head from a sequence head. */
 static deberta_status read_architecture(model_config *config, const config_source *source)
 {
     const json_t *value = present(source->object, "architectures");
@@ -443,7 +446,8 @@ static deberta_status read_architecture(model_config *config, const config_sourc
     return DEBERTA_OK;
 }
 
-/* transformers writes pad_token_id, Microsoft padding_idx; -1 means none, and 0 is what both then use. */
+/* Reads the padding id: transformers writes pad_token_id, Microsoft padding_idx; -1 means none, for which both use 0.
+ */
 static deberta_status read_padding(model_config *config, const config_source *source)
 {
     json_int_t id = 0;
@@ -455,8 +459,8 @@ static deberta_status read_padding(model_config *config, const config_source *so
 
 /* -------------------------------------------------------------------------------------------------------- the whole */
 
-/* Determines the class of transformers that wrote the config; without model_type it is Microsoft's, and the tensors
- * tell v1 from v2. */
+/* Determines the class of transformers that wrote the config. Without model_type the config is Microsoft's, and the
+ * tensors decide between v1 and v2. */
 static deberta_status read_dialect(model_config *config, config_source *source)
 {
     const json_t *value = present(source->object, "model_type");
@@ -472,7 +476,8 @@ static deberta_status read_dialect(model_config *config, config_source *source)
     return DEBERTA_OK;
 }
 
-/* More than the bytes of all weights and of what is made of them, in double, which does not wrap. */
+/* Returns an upper bound of the bytes of all weights and of the tables derived from them, as a double, which does not
+ * wrap. */
 static double bytes_at_most(const model_config *c)
 {
     const double h = (double)c->hidden_size, e = (double)c->embedding_size, wide = (double)c->intermediate_size;
@@ -493,8 +498,8 @@ static deberta_status check_addressable(const model_config *config, const config
 static deberta_status config_read_all(model_config *config, config_source *source)
 {
     /* Configs of Microsoft's replaced-token-detection training wrap two models: {"discriminator": {...}, "generator":
-     * {...}}. The discriminator is the model that is kept, so its object is taken where the outer one describes none.
-     */
+     * {...}}. The discriminator is the model that is used, so its object is read where the outer one describes no
+     * model. */
     const json_t *inner = json_object_get(source->object, "discriminator");
     config->of_pair = json_is_object(inner) && !json_object_get(source->object, "hidden_size");
     if (config->of_pair) {

@@ -9,15 +9,15 @@
 #include "core/io/json_file.h"
 
 typedef enum key_use {
-    FOLLOWED, /* config.c, or training, reads it */
-    HARMLESS, /* whatever it says, no result depends on it */
-    NOTED,    /* a note, unless the value is one of those that mean nothing */
-    REFUSED   /* an error, unless the value is one of those that mean nothing */
+    FOLLOWED, /* config.c or training reads the key */
+    HARMLESS, /* no result depends on the key, whatever its value */
+    NOTED,    /* the key becomes a note, unless its value is one of those without effect */
+    REFUSED   /* the key becomes an error, unless its value is one of those without effect */
 } key_use;
 
 /* clang-format off */
 #define CONFIG_KEYS(X)                                                                                                 \
-    /* the model */                                                                                                    \
+    /* keys of the model */                                                                                                    \
     X(FOLLOWED, "model_type", "which of transformers' classes; without it the config is Microsoft's")                  \
     X(FOLLOWED, "architectures", "which heads the tensors belong to")                                                  \
     X(FOLLOWED, "vocab_size", "rows of the word table")                                                                \
@@ -58,7 +58,7 @@ typedef enum key_use {
     X(FOLLOWED, "pooler_dropout", "training")                                                                          \
     X(FOLLOWED, "cls_dropout", "training")                                                                             \
     X(FOLLOWED, "dropout", "training; inside `pooling`")                                                               \
-    /* nothing depends on them */                                                                                      \
+    /* keys on which no result depends */                                                                                      \
     X(HARMLESS, "label2id", "id2label says it")                                                                        \
     X(HARMLESS, "_num_labels", "id2label and the classifier say it")                                                   \
     X(HARMLESS, "pooler_hidden_size", "the pooler's tensor says it, and must fit")                                     \
@@ -111,7 +111,7 @@ typedef enum key_use {
     X(HARMLESS, "summary_last_dropout", "other models' heads")                                                         \
     X(HARMLESS, "summary_first_dropout", "other models' heads")                                                        \
     X(HARMLESS, "summary_proj_to_labels", "other models' heads")                                                       \
-    /* generation, which no DeBERTa does */                                                                            \
+    /* keys of generation, which no DeBERTa does */                                                                            \
     GENERATION(X, "max_length") GENERATION(X, "min_length") GENERATION(X, "max_new_tokens")                            \
     GENERATION(X, "do_sample") GENERATION(X, "early_stopping") GENERATION(X, "num_beams")                              \
     GENERATION(X, "num_beam_groups") GENERATION(X, "diversity_penalty") GENERATION(X, "temperature")                   \
@@ -126,7 +126,7 @@ typedef enum key_use {
     GENERATION(X, "begin_suppress_tokens") GENERATION(X, "num_assistant_tokens")                                       \
     GENERATION(X, "num_assistant_tokens_schedule") GENERATION(X, "assistant_confidence_threshold")                     \
     GENERATION(X, "assistant_lookbehind") GENERATION(X, "target_lookbehind")                                           \
-    /* they would change the answer */                                                                                 \
+    /* keys that would change the result */                                                                                 \
     X(NOTED, "is_decoder", "no class of DeBERTa hides later tokens, so attention goes in both directions")             \
     X(NOTED, "is_encoder_decoder", "the encoder alone is computed")                                                    \
     X(NOTED, "add_cross_attention", "the encoder alone is computed")                                                   \
@@ -160,7 +160,8 @@ static const struct known_key *find_key(const char *name)
     return NULL;
 }
 
-/* null, false, 0, an empty text, and lists and objects of nothing else: what transformers writes for "not used". */
+/* Returns whether a value is null, false, 0, an empty text, or a list or object of nothing else: transformers writes
+ * these for "not used". */
 static bool says_nothing(const json_t *value)
 {
     const char *key;
@@ -177,7 +178,7 @@ static bool says_nothing(const json_t *value)
            (json_is_number(value) && json_number_value(value) == 0);
 }
 
-/* Names of keys that no list has; what does not fit is counted. */
+/* Names of keys that are on no list; those beyond the room are counted. */
 typedef struct unknown_keys {
     char text[512];
     size_t length, count, left_out;

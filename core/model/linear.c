@@ -15,7 +15,7 @@ linear_product linear_plain(const packed_matrix *matrix, size_t rows, const floa
     };
 }
 
-/* Multiplies integers: the block and the panels are multiply_block's. */
+/* Multiplies integers; the arguments are those of multiply_block. */
 static void multiply_integers(const kernels *table, const linear_product *p, size_t start, size_t first, size_t count,
                               const void *next)
 {
@@ -53,8 +53,8 @@ static void multiply_integers(const kernels *table, const linear_product *p, siz
         table->gemm_u8x2(&task);
 }
 
-/* One block of inputs for the panels [first, first + count) of the product, all in one group of C; next: what follows.
- */
+/* Multiplies one block of inputs for the panels [first, first + count) of the product, all in one group of C; next:
+ * weights of the following call. */
 static void multiply_block(const kernels *table, const linear_product *p, size_t start, size_t first, size_t count,
                            const void *next)
 {
@@ -88,8 +88,8 @@ static void multiply_block(const kernels *table, const linear_product *p, size_t
     table->gemm_f32(&task);
 }
 
-/* The panels [first, end) of the product; in walking order: all panels of a block, then the next block. after: what
- * this thread probably multiplies next. */
+/* Multiplies the panels [first, end) of the product: all panels of a block of inputs, then the next block. after: the
+ * weights that this thread probably multiplies next. */
 static void multiply_panels(const kernels *table, const linear_product *p, size_t first, size_t end, const void *after)
 {
     const packed_matrix *m = p->matrix;
@@ -128,7 +128,7 @@ void linear_run(const kernels *table, const linear_product *product)
             block.quantized_row = 0;
             quantized_rows_fill(&block.quantized, table, block.matrix, block.a, block.lda, 0, block.rows);
         }
-        bool again = part + 1 < parts; /* the same weights for the next rows */
+        bool again = part + 1 < parts; /* whether the same weights come again, for the next rows */
         multiply_panels(table, &block, 0, block.panels,
                         again ? matrix_weights_at(block.matrix, 0, block.first_panel)
                               : matrix_weights_end(block.matrix));
@@ -140,8 +140,8 @@ typedef struct linear_grid {
     const kernels *kernels;
     const linear_product *products;
     size_t count, panels, threads, row_parts, panel_parts;
-    const packed_matrix *next;           /* what follows, or NULL */
-    const struct linear_grid *next_grid; /* and how it will be cut */
+    const packed_matrix *next;           /* matrix that is multiplied next, or NULL */
+    const struct linear_grid *next_grid; /* grid of that matrix */
 } linear_grid;
 
 /* Returns the first panel of a part, over all products one after another. */
@@ -151,14 +151,14 @@ static size_t first_panel_of(const linear_grid *grid, size_t panel_part)
     return minimum(tile * part_start(tiles, grid->panel_parts, panel_part), grid->panels);
 }
 
-/* Returns the first row of a part: rows of integers are cut at tiles. */
+/* Returns the first row of a part. Rows of integers are cut at tiles. */
 static size_t first_row_of(const linear_grid *grid, size_t rows, size_t row_part)
 {
     size_t unit = grid->products[0].matrix->digits ? DIGIT_TILE_ROWS : 1;
     return minimum(unit * part_start(ceiling_divide(rows, unit), grid->row_parts, row_part), rows);
 }
 
-/* The weights of that panel; after the last one, what lies after them: the next matrix, as the model is stored. */
+/* Returns the weights of that panel; past the last one, the address after them, where the next matrix is stored. */
 static const void *weights_at(const linear_grid *grid, size_t panel)
 {
     const linear_product *product = grid->products;
@@ -182,7 +182,7 @@ static const void *weights_after(const linear_grid *grid, size_t task, size_t wo
 static void run_cell(void *context, size_t task, size_t worker)
 {
     const linear_grid *grid = context;
-    /* Rows vary fastest, so that threads at the same time want the same weights. */
+    /* Rows vary fastest, so that threads read the same weights at the same time. */
     size_t row_part = task % grid->row_parts, panel_part = task / grid->row_parts, rows = grid->products[0].rows;
     size_t row = first_row_of(grid, rows, row_part), row_end = first_row_of(grid, rows, row_part + 1);
     size_t panel = first_panel_of(grid, panel_part), panel_end = first_panel_of(grid, panel_part + 1);
@@ -200,13 +200,13 @@ static void run_cell(void *context, size_t task, size_t worker)
     }
 }
 
-/* The grid whose slowest thread has least to do, by counting register tiles. Of equals the finer one: a thread that is
- * held up then holds up the others less. Cutting rows more than the cache asks for costs a little, because weights are
- * read again. */
+/* Chooses the grid whose slowest thread has the fewest register tiles. Among equal ones it takes the finer grid, in
+ * which a delayed thread delays the others less. Cutting rows more than the cache requires costs a little, because
+ * weights are read again. */
 static void choose_cells(linear_grid *grid, size_t rows)
 {
     size_t threads = grid->threads;
-    enum { MAX_TASKS_PER_THREAD = 4, MAX_ROW_CUTS = 4, COST_OF_A_CUT = 32 /* 1 / 32 of the work */ };
+    enum { MAX_TASKS_PER_THREAD = 4, MAX_ROW_CUTS = 4, COST_OF_A_CUT = 32 /* in 1 / 32 of the work */ };
     size_t tiles = ceiling_divide(grid->panels, grid->kernels->tile_panels), best = SIZE_MAX;
     size_t least_parts = ceiling_divide(rows, LINEAR_MAX_ROWS);
     size_t most_panel_parts = minimum(tiles, ceiling_divide(MAX_TASKS_PER_THREAD * threads, least_parts));
@@ -251,7 +251,7 @@ static void quantize_tile(void *context, size_t tile, size_t worker)
     quantized_rows_fill(loop->to, loop->kernels, p->matrix, p->a + first * p->lda, p->lda, first, rows);
 }
 
-/* Products of one matrix have one A. */
+/* Quantizes the rows of A on all threads; products of one matrix have one A. */
 static quantized_rows quantize_parallel(const kernels *table, executor *by, const linear_product *product)
 {
     quantized_rows to = quantized_rows_in(product->scratch, product->matrix, product->rows);

@@ -23,20 +23,20 @@ typedef struct linear_product {
     const float
         *residual; /* [rows][ld_residual], columns as in a row-major C, or NULL. Not C unless depth <= one block */
     size_t ld_residual;
-    /* In low precision the rows are quantized into this memory. It holds all of them (quantized_rows_bytes) if run in
-     * parallel, else LINEAR_MAX_ROWS. */
+    /* Memory for the quantized rows of low precision. It holds all rows (quantized_rows_bytes) for linear_run_parallel,
+     * else LINEAR_MAX_ROWS. */
     void *scratch;
     /* The matrix that the same threads multiply next, so that its first weights are requested early; NULL: unknown. */
     const packed_matrix *follows;
     bool gelu;
-    quantized_rows quantized; /* set while it runs, with the current row */
+    quantized_rows quantized; /* quantized rows, set while the product runs, and the current row */
     size_t quantized_row;
 } linear_product;
 
 /* Describes the product with the whole matrix into a row-major C. */
 linear_product linear_plain(const packed_matrix *matrix, size_t rows, const float *a, size_t lda, float *c, size_t ldc);
 
-/* Runs on the calling thread. */
+/* Runs the product on the calling thread. */
 void linear_run(const kernels *table, const linear_product *product);
 
 enum {

@@ -38,7 +38,7 @@ enum { PACKED_MAX_BLOCK = 768 };
 
 /* Returns the inputs per block: as few blocks of at most PACKED_MAX_BLOCK as possible, equal up to a multiple of 8. */
 size_t packed_block_depth(size_t depth);
-/* Sets the sizes and takes panels and bias from the arena. */
+/* Sets the sizes, and takes panels and bias from the arena. */
 void packed_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, size_t depth);
 /* Stores 16 outputs: rows [16][ld_rows] of W, as one panel, in all blocks. Different panels may be stored at the same
  * time. */

@@ -24,15 +24,15 @@ position_rule position_rule_of(const deberta_model_info *info, deberta_reference
                            .clamp_distance = reference == DEBERTA_REFERENCE_MICROSOFT};
 }
 
-/* ceil(log(d / mid) / log((M - 1) / mid) (mid - 1)) + mid for d > mid. Both logarithms are the same expression, so that
- * the quotient at d = M - 1 is exactly 1 and the ceiling does not step over it. */
+/* Computes ceil(log(d / mid) / log((M - 1) / mid) (mid - 1)) + mid for d > mid. Both logarithms are the same
+ * expression, so that the quotient at d = M - 1 is exactly 1 and the ceiling does not step over it. */
 static ptrdiff_t logarithmic_bucket(const position_rule *rule, size_t distance)
 {
     double middle = (double)(rule->buckets / 2);
     double ratio = log((double)distance / middle) / log((double)(rule->max_distance - 1) / middle);
     double steps = ceil(ratio * (middle - 1));
-    /* M - 1 < mid makes it fall with the distance, as transformers computes it; M - 1 = mid makes it infinite. Either
-     * must not overflow. */
+    /* With M - 1 < mid the bucket falls with the distance, as in transformers; with M - 1 = mid it is infinite. Neither
+     * may overflow. */
     double bucket = isfinite(steps) ? steps + middle : (double)rule->buckets, most = 2.0 * (double)rule->buckets;
     return (ptrdiff_t)fmax(-most, fmin(bucket, most));
 }

@@ -19,8 +19,9 @@ typedef struct position_rule {
     size_t span;         /* K: the table has 2K rows, distance 0 is row K. 0: no relative attention */
     size_t buckets;      /* B; 0: every distance is its own bucket */
     size_t max_distance; /* M */
-    bool clamp_distance; /* Microsoft: |r| <= M - 1 before the logarithm. transformers: not */
-    /* Other rules than DeBERTa's; NULL: DeBERTa's. They are called while tables are made, never while encoding. */
+    bool clamp_distance; /* whether |r| is limited to M - 1 before the logarithm, as Microsoft does and transformers
+                            does not */
+    /* Functions of other rules; NULL: DeBERTa's rule. They are called while tables are made, never while encoding. */
     size_t (*row)(const struct position_rule *rule, ptrdiff_t distance); /* the result of position_row, below 2K */
     size_t (*p2c_row)(const struct position_rule *rule, size_t row);     /* the row that p2c reads in place of `row` */
 } position_rule;
@@ -43,10 +44,11 @@ typedef struct position_map {
     ptrdiff_t reach;
     int32_t last_row;        /* 2K - 1 */
     int32_t lowest, highest; /* extremes of all rows in the map */
-    bool monotone;           /* row_of never decreases */
-    bool unit_steps;         /* ... and never by more than 1 */
-    ptrdiff_t far_left;      /* every r from here to reach has the row of reach: keys far to the left */
-    ptrdiff_t far_right;     /* every r from -reach to here has the row of -reach */
+    bool monotone;           /* whether row_of never decreases */
+    bool unit_steps;         /* whether, in addition, it never grows by more than 1 */
+    /* first distance from which on, up to reach, every r has the row of reach: keys far to the left */
+    ptrdiff_t far_left;
+    ptrdiff_t far_right; /* last distance up to which, from -reach on, every r has the row of -reach */
 } position_map;
 
 /* Entries of the map beyond the longest sequence, on each side, that are readable: tiles of 16 keys extend up to 15
@@ -65,13 +67,14 @@ static inline void position_map_rows(const position_map *map, ptrdiff_t low, ptr
     *last = (size_t)(map->monotone ? map->row_of[high] : map->highest);
 }
 
-/* Whether a sequence of n tokens has pairs whose distance is saturated. */
+/* Returns whether a sequence of n tokens has pairs whose distance is saturated. */
 static inline bool position_map_has_far(const position_map *map, size_t n)
 {
     return (ptrdiff_t)n > map->far_left || (ptrdiff_t)n > -map->far_right;
 }
 
-/* Precomputes position projections: PK = R W_k + b and PQ = R W_q + b depend on no input (SPEC 4.1). */
+/* Declares the precomputation of position projections: PK = R W_k + b and PQ = R W_q + b depend on no input (SPEC 4.1).
+ */
 
 /* Describes one layer's projections of the relative table. W_q already includes the softmax scale. */
 typedef struct position_fold {

@@ -25,36 +25,26 @@ void quantized_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs
     matrix->bias = arena_take(memory, matrix->panel_count * PANEL, sizeof *matrix->bias);
 }
 
-/* Loops over the weights of one output's block are written so that compilers make vectors of them. */
+/* Weights of one output's block. The loops over them are written so that compilers vectorize them. */
 typedef struct output_block {
     float w[PACKED_MAX_BLOCK]; /* W / factor */
     int8_t high[PACKED_MAX_BLOCK], low[PACKED_MAX_BLOCK];
 } output_block;
 
-static inline int32_t size_bits(float x)
-{
-    int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits & INT32_MAX;
-}
-
-/* Divides by the factors. Returns the largest |w|, and a NaN in *poison if one of them is not finite: these become 0.
- */
+/* Divides by the factors. Returns the largest |w|, NaNs aside. Where one is not finite it becomes 0, and *poison a
+ * NaN. */
 static float divide_weights(output_block *block, const float *restrict w, const float *restrict factors, size_t depth,
                             float *poison)
 {
     float *restrict to = block->w, largest = 0;
-    int32_t most =
-        0; /* of bits, which order as the numbers do: a maximum of floats depends on its order if there are NaNs */
+    int32_t most = 0;
     for (size_t k = 0; k < depth; k++) {
         to[k] = w[k] / factors[k];
-        const int32_t bits = size_bits(to[k]);
+        const int32_t bits = magnitude_bits(to[k]);
         most = most < bits ? bits : most;
     }
     *poison = 0;
-    memcpy(&largest, &most, sizeof largest);
-    if (largest < INFINITY) return largest;
-    largest = 0;
+    if (magnitude_of_bits(most) < INFINITY) return magnitude_of_bits(most);
     for (size_t k = 0; k < depth; k++) {
         *poison += to[k] * 0.0f;
         largest = fmaxf(largest, fabsf(to[k]));
@@ -63,33 +53,27 @@ static float divide_weights(output_block *block, const float *restrict w, const 
     return largest;
 }
 
-/* The nearest integer, ties to even. The largest may be rounded to a little more than 16256. */
-static inline int32_t weight_integer(float v)
-{
-    const float magic = 0x1.8p23f; /* leaves no fraction */
-    return (int32_t)((v + magic) - magic);
-}
-
 static void make_digits(output_block *block, float inverse, size_t depth, int32_t *sums)
 {
     const float *restrict w = block->w;
     int8_t *restrict high = block->high;
     int32_t sum = 0;
     for (size_t k = 0; k < depth; k++) {
-        const int32_t q = weight_integer(w[k] * inverse);
+        const int32_t q = (int32_t)whole_number(w[k] * inverse);
         high[k] = (int8_t)q;
         sum += q;
     }
     sums[0] += sum;
 }
 
+/* The largest may be rounded to a little more than 16256. */
 static void make_two_digits(output_block *block, float inverse, size_t depth, int32_t *sums)
 {
     const float *restrict w = block->w;
     int8_t *restrict high = block->high, *restrict low = block->low;
     int32_t sum = 0, both = 0;
     for (size_t k = 0; k < depth; k++) {
-        const int32_t q = weight_integer(w[k] * inverse);
+        const int32_t q = (int32_t)whole_number(w[k] * inverse);
         const int32_t first = (q + 64 + 128 * 128) / 128 - 128; /* rounded down */
         high[k] = (int8_t)first;
         low[k] = (int8_t)(q - 128 * first);
@@ -100,13 +84,15 @@ static void make_two_digits(output_block *block, float inverse, size_t depth, in
     sums[PANEL] += both;
 }
 
-/* Quads lie 16 outputs apart. */
+/* Quads lie 16 outputs apart. A whole one is copied as one number, which takes a constant size. */
 static void store_quads(int8_t *to, const int8_t *digits, size_t depth)
 {
-    for (size_t k = 0; k < depth; k += 4) memcpy(to + k * PANEL, digits + k, minimum(4, depth - k));
+    const size_t whole = depth / 4 * 4;
+    for (size_t k = 0; k < whole; k += 4) memcpy(to + k * PANEL, digits + k, 4);
+    memcpy(to + whole * PANEL, digits + whole, depth - whole);
 }
 
-/* One output of one block; lane: its place in the panel. */
+/* Stores one output of one block; lane: its index in the panel. */
 static void store_output(const packed_matrix *m, size_t start, size_t panel, size_t lane, const float *w)
 {
     const size_t depth = minimum(m->block_depth, m->depth - start), padded = quantized_block_depth(m, start);

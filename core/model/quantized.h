@@ -56,17 +56,17 @@ static inline const void *matrix_weights_end(const packed_matrix *matrix)
     return packed_matrix_end(matrix);
 }
 
-/* Quantized rows in borrowed memory: tiles of all blocks, one block after the other. */
+/* Quantized rows in borrowed memory, as tiles: one block of inputs after the other. */
 typedef struct quantized_rows {
     uint8_t *digits;
     float *scales;  /* [block][capacity] */
-    int32_t *zeros; /* the same */
+    int32_t *zeros; /* [block][capacity] */
     size_t capacity /* rows, whole tiles */, block_stride, plane_bytes;
 } quantized_rows;
 
 /* Returns the bytes of `rows` rows for this matrix; 0 for a matrix of float32. Aligned to 64. */
 size_t quantized_rows_bytes(const packed_matrix *matrix, size_t rows);
-/* Places the rows in that memory. */
+/* Lays out the rows in memory of that size. */
 quantized_rows quantized_rows_in(void *memory, const packed_matrix *matrix, size_t rows);
 /* Quantizes `rows` rows of x, from row `first` on, which begins a tile. */
 void quantized_rows_fill(const quantized_rows *to, const kernels *table, const packed_matrix *matrix, const float *x,

@@ -8,8 +8,8 @@
 #include "core/io/json_file.h"
 #include "core/io/quote.h"
 
-/* type: the model_type of its config.json; NULL: it has none, but the key and no sizes. key, inner: where the name of
- * the model inside stands, in an object of the config where inner is not NULL. */
+/* type: the model_type of the class's config.json; NULL: the config has no model_type and no sizes, but the key. key,
+ * inner: the key that names the model inside; where inner is not NULL, it is a member of the object `key`. */
 static const struct wrapper {
     const char *type, *class_name, *key, *inner;
 } wrappers[] = {

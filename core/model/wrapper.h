@@ -1,7 +1,7 @@
-/* Recognises checkpoints of wrapper classes around a DeBERTa: their settings are the wrapper's, and name the model
- * inside.
+/* Recognises checkpoints of wrapper classes around a DeBERTa, whose config.json holds the wrapper's settings and names
+ * the model inside.
  *
- * Their tensors open once the config.json of that model lies next to them. So the refusal names that model.
+ * Their tensors can be opened once the config.json of that model lies next to them, so the refusal names that model.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -11,9 +11,9 @@ typedef struct added_token {
     const char *text; /* terminated; not empty */
     size_t bytes;
     int32_t id;
-    bool strip_left, strip_right; /* also removes the white space on that side */
-    bool special;                 /* has a meaning to the model, unlike an added word */
-    bool normalized;              /* searched in the normalised text: not by added_tokens_search */
+    bool strip_left, strip_right; /* whether it also removes the white space on that side */
+    bool special;                 /* whether it has a meaning to the model, unlike an added word */
+    bool normalized;              /* whether it is searched in the normalised text, not by added_tokens_search */
 } added_token;
 
 /* Must be zero-initialised. */
@@ -30,7 +30,7 @@ enum { ADDED_TOKEN_MAX_ID = 1 << 24 };
 deberta_status added_tokens_add(added_tokens *tokens, const added_token *token, const char *where, deberta_error *err);
 void added_tokens_free(added_tokens *tokens);
 
-/* Returns NULL if there is none. */
+/* Finds a token by its text; NULL if there is none. */
 const added_token *added_tokens_find(const added_tokens *tokens, const char *text, size_t bytes);
 const added_token *added_tokens_with_id(const added_tokens *tokens, int32_t id);
 void added_tokens_remove(added_tokens *tokens, const added_token *token);

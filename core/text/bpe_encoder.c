@@ -13,8 +13,8 @@
 #include "core/text/json_value.h"
 
 enum {
-    FIRST_ID = 4,       /* after [PAD], [CLS], [SEP], [UNK] */
-    GPT2_IDS = 1 << 20, /* more than any; GPT-2 has 50,257 */
+    FIRST_ID = 4,       /* first id of a word, after [PAD], [CLS], [SEP], [UNK] */
+    GPT2_IDS = 1 << 20, /* upper bound of GPT-2's ids, of which there are 50,257 */
     MAX_JSON_BYTES = 64 << 20,
 };
 
@@ -41,7 +41,7 @@ static deberta_status find_member(const encoder_source *s, const char *name, pic
     REFUSE(s, "no '%s' in its dict; expected encoder, vocab and dict_map", name);
 }
 
-/* The two items of a pair. */
+/* Reads the two items of a pair. */
 static bool read_pair(const pickle *p, pickle_value pair, pickle_value items[2])
 {
     size_t cursor = 0;
@@ -50,7 +50,7 @@ static bool read_pair(const pickle *p, pickle_value pair, pickle_value items[2])
            !pickle_next(p, pair, &cursor, &more);
 }
 
-/* GPT-2's id that a text spells, or -1: dict_map also has words that fill it up ("madeupword0000"). */
+/* Returns GPT-2's id that a text spells, or -1 for the placeholders in dict_map ("madeupword0000"). */
 static int32_t gpt2_id(pickle_value text)
 {
     int32_t id = 0;

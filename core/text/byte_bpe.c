@@ -21,7 +21,7 @@ static const char word_pattern[] = "'s|'t|'re|'ve|'m|'ll|'d"
                                    "|[" SPACES "]+(?![^" SPACES "])|[" SPACES "]+";
 
 typedef struct bpe_token {
-    size_t begin, bytes; /* in byte_bpe.texts; 0 bytes: no token has this id */
+    size_t begin, bytes; /* place in byte_bpe.texts; 0 bytes: no token has this id */
 } bpe_token;
 
 typedef struct bpe_merge {
@@ -96,13 +96,13 @@ const char *byte_bpe_token(const byte_bpe *bpe, int32_t id, size_t *bytes)
     return bpe->texts + bpe->tokens[id].begin;
 }
 
-/* The multiplication brings the good bits to the low end. */
+/* The high half is mixed into the low bits, because multiplication leaves the best bits at the top. */
 static size_t hash_text(const char *text, size_t bytes)
 {
     return (size_t)((hash_bytes(hash_of_nothing, text, bytes) * 0x9E3779B97F4A7C15u) >> 32);
 }
 
-/* The slot of the text, or the free one where it belongs. */
+/* Returns the slot of the text, or the free one where it belongs. */
 static int32_t *find_slot(const byte_bpe *bpe, const char *text, size_t bytes)
 {
     for (size_t at = hash_text(text, bytes);; at++) {
@@ -264,8 +264,8 @@ deberta_status byte_bpe_finish(byte_bpe *bpe, int32_t unknown_id, const char *wh
 
 /* ---------------------------------------------------------------------------------------------------- encoding */
 
-/* Notes the pair of the symbol and its right neighbour if it can be merged. Fresh pairs wait until all pairs of the
- * rank at work are done: the rule says to merge every occurrence of a pair before looking for the next. */
+/* Notes the pair of the symbol and its right neighbour if it can be merged. New pairs wait until all pairs of the
+ * current rank are done, because the rule merges every occurrence of a pair before it looks for the next. */
 static bool note_pair(const byte_bpe *bpe, byte_bpe_workspace *w, uint32_t at)
 {
     const merge_symbol *symbols = w->merges.symbols;

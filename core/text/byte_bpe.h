@@ -28,9 +28,11 @@ deberta_status byte_bpe_add_merge_line(byte_bpe *bpe, const char *line, size_t b
 /* Finishes the vocabulary. unknown_id: an added token, for bytes whose symbol is not in the vocabulary. */
 deberta_status byte_bpe_finish(byte_bpe *bpe, int32_t unknown_id, const char *where, deberta_error *err);
 
-size_t byte_bpe_size(const byte_bpe *bpe);                                  /* one more than the largest id */
-int32_t byte_bpe_find(const byte_bpe *bpe, const char *text, size_t bytes); /* -1: no such token */
-const char *byte_bpe_token(const byte_bpe *bpe, int32_t id, size_t *bytes); /* NULL: no such id. bytes may be NULL */
+size_t byte_bpe_size(const byte_bpe *bpe); /* Returns one more than the largest id. */
+/* Returns the id of a token's text; -1: no such token. */
+int32_t byte_bpe_find(const byte_bpe *bpe, const char *text, size_t bytes);
+/* Returns the text of an id; NULL: no such id. bytes may be NULL. */
+const char *byte_bpe_token(const byte_bpe *bpe, int32_t id, size_t *bytes);
 
 /* Returns the byte of a character of the byte alphabet, or -1. */
 int byte_bpe_byte(uint32_t character);
@@ -39,7 +41,7 @@ int byte_bpe_byte(uint32_t character);
 typedef struct byte_bpe_workspace {
     regex_match *match;
     merge_list merges;
-    merge_pair *fresh; /* pushed later */
+    merge_pair *fresh; /* pairs that are pushed when the current rank is done */
     size_t fresh_count, fresh_capacity;
 } byte_bpe_workspace;
 

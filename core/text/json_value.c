@@ -19,7 +19,7 @@ deberta_status json_value_parse_without(json_t **root, const char *text, size_t 
                                         deberta_error *err)
 {
     json_limits limits = vocabulary_limits;
-    limits.values -= minimum(limits.values, 3 * row_count); /* a bracket and two commas each */
+    limits.values -= minimum(limits.values, 3 * row_count); /* values of a row: a bracket and two commas */
     return json_file_parse(root, text, bytes, &limits, "tokenizer.json", err);
 }
 

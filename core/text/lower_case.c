@@ -14,7 +14,8 @@ deberta_status lower_case_run(traced_text *out, const char *text, size_t bytes, 
         size_t length = utf8_decode(text + at, bytes - at, &character);
         char lowered[2 * UTF8_MAX_BYTES];
         size_t put = utf8_encode(lowered, letter_lower_case(character));
-        /* The lower case of this one is two characters: i, which is there already, and a dot above. */
+        /* The lower case of this character is two characters: i, which is already written, and a combining dot above.
+         */
         if (character == 0x130) put += utf8_encode(lowered + put, 0x307);
         DEBERTA_TRY(traced_text_reserve(out, out->bytes + put, err));
         traced_text_put(out, lowered, put, at);

@@ -14,7 +14,7 @@
 
 /* A symbol's index is the byte at which it begins; `next` is the byte at which it ends and the next one begins. */
 typedef struct merge_symbol {
-    int32_t what; /* the owner's value */
+    int32_t what; /* value that the owner defines */
     uint32_t previous, next;
 } merge_symbol;
 
@@ -22,14 +22,14 @@ typedef struct merge_symbol {
 enum { MERGE_GONE = 0 };           /* value of `next`: merged into its left neighbour */
 
 typedef struct merge_pair {
-    uint32_t rank, at, end; /* two symbols that begin and end at these bytes */
-    int32_t merged;         /* the symbol that they become */
+    uint32_t rank, at, end; /* bytes at which the two symbols begin and end */
+    int32_t merged;         /* symbol that they become */
 } merge_pair;
 
 /* Reusable; must be zero-initialised. */
 typedef struct merge_list {
     merge_symbol *symbols;
-    uint32_t bytes; /* bytes of the text */
+    uint32_t bytes; /* number of bytes of the text */
     merge_pair *heap;
     size_t symbol_capacity, heap_count, heap_capacity;
 } merge_list;
@@ -95,7 +95,7 @@ static inline bool merge_list_take(merge_list *list, merge_pair *pair)
 {
     *pair = merge_list_pop(list);
     merge_symbol *symbols = list->symbols, *left = &symbols[pair->at];
-    /* Symbols only grow: if two neighbours still fill the place of the pair, they are the two. */
+    /* Symbols only grow, so two neighbours that still fill the place of the pair are its symbols. */
     uint32_t middle = left->next;
     if (middle == MERGE_GONE || middle >= pair->end || symbols[middle].next != pair->end) return false;
     left->what = pair->merged;

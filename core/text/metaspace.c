@@ -16,7 +16,7 @@ enum { MARK_BYTES = sizeof space_mark - 1 };
 struct metaspace {
     piece_model model;
     unigram *unigram;
-    added_tokens normalized; /* by their normalised spelling */
+    added_tokens normalized; /* tokens searched in normalised texts, by their normalised spelling */
     bool lower_case, split_by_punctuation;
 };
 
@@ -64,14 +64,14 @@ void metaspace_workspace_free(metaspace_workspace *workspace)
 
 /* ------------------------------------------------------------------------------------------------- normalising */
 
-/* Whether a white space character becomes the space mark: a single one stays unchanged, unless it ends a line or is a
- * tab. */
+/* Returns whether a white space character becomes the space mark; a single one stays unchanged, unless it ends a line
+ * or is a tab. */
 static bool becomes_space(uint32_t character, bool alone)
 {
     return !alone || character == '\n' || character == '\r' || character == '\t';
 }
 
-/* Replace and NFC. */
+/* Applies Replace and NFC. */
 static deberta_status put_normalized(metaspace_workspace *w, const char *text, size_t bytes, deberta_error *err)
 {
     w->normal.bytes = w->run.count = 0;
@@ -97,7 +97,8 @@ static deberta_status put_normalized(metaspace_workspace *w, const char *text, s
     return DEBERTA_OK;
 }
 
-/* The text ends where the white space began that is cut off, as SentencePiece has it. */
+/* Removes white space at the end. As in SentencePiece, the text then ends at the source of the first removed character.
+ */
 static void strip_right(traced_text *normal)
 {
     size_t end = normal->bytes;
@@ -109,10 +110,10 @@ static void strip_right(traced_text *normal)
         if (!utf8_is_space(character)) break;
         end = before;
     }
-    normal->bytes = end; /* and origin[end] is where the first that was cut came from */
+    normal->bytes = end; /* origin[end] is the source of the first removed character. */
 }
 
-/* w->normal, whose origins are places in `text`. */
+/* Fills w->normal, whose origins are places in `text`. */
 static deberta_status normalize(const metaspace *m, metaspace_workspace *w, const char *text, size_t bytes,
                                 deberta_error *err)
 {
@@ -137,7 +138,7 @@ static deberta_status add_normalized(metaspace *m, metaspace_workspace *w, const
                      "%s: added token '%s' is marked normalized, and nothing is left of it then", where,
                      QUOTE_N(token->text, token->bytes));
     if (added_tokens_find(&m->normalized, w->normal.text, w->normal.bytes))
-        return DEBERTA_OK; /* the first one counts */
+        return DEBERTA_OK; /* Where two have the same spelling, the first one counts. */
     added_token spelled = *token;
     spelled.text = w->normal.text;
     spelled.bytes = w->normal.bytes;
@@ -159,7 +160,7 @@ deberta_status metaspace_add_tokens(metaspace *m, const added_tokens *tokens, co
 
 /* ---------------------------------------------------------------------------------------------------- encoding */
 
-/* One word of w->word, from `begin`. Neighbouring unknown characters become one token. */
+/* Encodes one word of w->word, from `begin`. Neighbouring unknown characters become one token. */
 static deberta_status encode_word(const metaspace *m, metaspace_workspace *w, size_t begin, size_t bytes,
                                   token_list *list, deberta_error *err)
 {
@@ -183,7 +184,7 @@ static bool is_mark(const char *text, size_t bytes)
     return bytes >= MARK_BYTES && memcmp(text, space_mark, MARK_BYTES) == 0;
 }
 
-/* Metaspace: spaces become U+2581, one is put first, and every one begins a word. */
+/* Applies Metaspace: spaces become U+2581, one is inserted at the front, and each begins a word. */
 static deberta_status encode_words(const metaspace *m, metaspace_workspace *w, text_span stretch, bool first,
                                    token_list *list, deberta_error *err)
 {

@@ -43,8 +43,8 @@ void metaspace_workspace_free(metaspace_workspace *workspace);
 typedef struct metaspace_text {
     const char *text; /* valid UTF-8, below 2^31 bytes; tokens that are not `normalized` are not searched */
     size_t bytes;
-    bool first;                 /* whether it begins the caller's text */
-    const added_tokens *tokens; /* the tokens of metaspace_add_tokens, for their names; NULL: none is searched */
+    bool first;                 /* whether the range begins the caller's text */
+    const added_tokens *tokens; /* tokens of metaspace_add_tokens, for their names; NULL: none is searched */
 } metaspace_text;
 
 /* Appends the tokens; spans count from the beginning of the text. */

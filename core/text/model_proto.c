@@ -107,7 +107,7 @@ deberta_status piece_model_hide_repeated(piece_model *model, const char *where, 
 
 /* ----------------------------------------------------------------------------------------------------- reading */
 
-/* Part of a file that holds one message. Positions count from the beginning of the file, for messages to people. */
+/* Part of a file that holds one message. Positions count from the beginning of the file, for messages. */
 typedef struct proto_reader {
     const uint8_t *file;
     size_t at, end;
@@ -120,8 +120,8 @@ enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BLOCK = 2, WIRE_FIXED32 = 5 };
 typedef struct proto_field {
     uint64_t number;
     unsigned wire;
-    uint64_t value;     /* varint, or the bits of a fixed */
-    proto_reader block; /* the content of a block */
+    uint64_t value;     /* value of a varint, or the bits of a fixed field */
+    proto_reader block; /* content of a block */
 } proto_field;
 
 #define REFUSE(reader, format, ...)                                                                                    \
@@ -265,7 +265,8 @@ static deberta_status read_model(piece_model *model, proto_reader r)
     while (r.at < r.end) {
         proto_field field;
         DEBERTA_TRY(read_field(&r, &field));
-        if (field.number < 1 || field.number > 3) continue; /* self tests, denormalizer, extensions */
+        /* These fields hold self tests, denormalizer and extensions. */
+        if (field.number < 1 || field.number > 3) continue;
         DEBERTA_TRY(expect(&r, &field, WIRE_BLOCK, "a part of the model"));
         if (field.number == 1) DEBERTA_TRY(read_piece(model, field.block));
         if (field.number == 2) DEBERTA_TRY(read_trainer(model, field.block));

@@ -15,7 +15,7 @@ typedef enum piece_type {
     PIECE_USER_DEFINED,
     PIECE_UNUSED,
     PIECE_BYTE,
-    PIECE_HIDDEN, /* in no file: a later piece has the same text, and this one is never produced */
+    PIECE_HIDDEN, /* not in files: a later piece has the same text, and this one is never produced */
 } piece_type;
 
 /* Pieces that match text, and pieces that only the model itself produces. The same text may be among both. */
@@ -36,20 +36,20 @@ typedef struct piece_model {
     char *texts; /* each terminated by NUL */
     size_t texts_bytes, texts_capacity;
 
-    uint64_t algorithm; /* a piece_algorithm after the check */
+    uint64_t algorithm; /* a piece_algorithm, once checked */
     bool byte_fallback, treat_whitespace_as_suffix;
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
     uint8_t *charsmap;
     size_t charsmap_bytes;
-    int32_t unknown_id; /* set by the check */
+    int32_t unknown_id; /* number that the check sets */
 
-    /* Set by tokenizer.json alone, after the charsmap: the remaining spaces are removed, and the text is brought to
-     * Unicode's form KC. So Prompt Guard 2 reads words that were split by spaces. */
+    /* Set by tokenizer.json alone, after the charsmap: the remaining spaces are removed, and the text is converted to
+     * Unicode's form KC. Prompt Guard 2 uses this to read words that were split by spaces. */
     bool remove_spaces, form_kc;
 
     /* The model follows the library `tokenizers`, not SentencePiece: core/text/metaspace. */
     bool of_tokenizers;
-    bool prefix_once; /* with add_dummy_prefix: only at the very beginning of a text */
+    bool prefix_once; /* whether add_dummy_prefix applies only at the very beginning of a text */
 } piece_model;
 
 /* Sets the defaults of an empty file. */

@@ -8,7 +8,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 
-/* The first character that is taken apart in form C, in form KC; no mark comes before either. */
+/* First characters with a decomposition in form C and in form KC; all marks have larger codes. */
 enum { FIRST_COMPOSED = 0xC0, FIRST_COMPATIBLE = 0xA0 };
 
 static int by_class(const void *a, const void *b)
@@ -18,7 +18,7 @@ static int by_class(const void *a, const void *b)
                                 : (p->place > q->place) - (p->place < q->place);
 }
 
-/* Neighbouring marks by their class, equal ones as they came. */
+/* Sorts neighbouring marks by their class, in a stable way. */
 static void order(nfc_run *run)
 {
     for (size_t begin = 0, end; begin < run->count; begin = end) {
@@ -34,7 +34,7 @@ static void compose(nfc_run *run)
 {
     nfc_character *starter = NULL;
     size_t kept = 0;
-    int between = -1; /* the class of the last that stayed since the starter; -1: none did */
+    int between = -1; /* class of the last character that stayed after the starter; -1: none did */
     for (size_t i = 0; i < run->count; i++) {
         const nfc_character c = run->items[i];
         uint32_t composed = starter && between < c.class ? unicode_compose(starter->code, c.code) : 0;

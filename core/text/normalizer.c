@@ -16,7 +16,7 @@ struct normalizer {
     const piece_model *model;
     uint32_t *units; /* the trie; NULL without a charsmap */
     size_t unit_count;
-    char *pool; /* replacements, each terminated */
+    char *pool; /* pool of replacements, each terminated */
     size_t pool_bytes;
     const char *space;
     size_t space_bytes;
@@ -34,12 +34,13 @@ static inline bool unit_ends_key(uint32_t unit) { return unit >> 8 & 1; }
 static inline uint32_t unit_offset(uint32_t unit) { return (unit >> 10) << ((unit & 0x200u) >> 6); }
 static inline uint32_t unit_value(uint32_t unit) { return unit & 0x7FFFFFFFu; }
 
-/* Whether a lookup at `base` can step on with any byte: all 256 children lie in one aligned block. */
+/* Returns whether a lookup at `base` can step on with any byte: all 256 children lie in one aligned block. */
 static bool base_is_inside(const normalizer *n, uint32_t base) { return (base | 0xFFu) < n->unit_count; }
 
 static deberta_status check_replacement(const normalizer *n, uint32_t value, const char *where, deberta_error *err)
 {
-    /* The pool is valid UTF-8 and ends in NUL, so a begin that is not inside a character is all it takes. */
+    /* Checks the place of a replacement. The pool is valid UTF-8 and ends in NUL, so it is enough that the place is not
+     * inside a character. */
     if (value >= n->pool_bytes || utf8_is_continuation(n->pool[value]))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
                      "%s: precompiled_charsmap: a replacement begins at byte %u of %zu, which is no place for one",
@@ -47,7 +48,7 @@ static deberta_status check_replacement(const normalizer *n, uint32_t value, con
     return DEBERTA_OK;
 }
 
-/* Few of the 256 units of a block are children: most groups are passed over at once, in vector code. */
+/* Few of the 256 units of a block are children, so this skips most groups at once, in vector code. */
 enum { GROUP = 16 };
 static bool has_child(const uint32_t *units, uint32_t group, uint32_t base)
 {
@@ -78,9 +79,9 @@ static deberta_status check_trie(const normalizer *n, const char *where, deberta
                                  at, base | 0xFFu, n->unit_count);
             goto fail;
         }
-        if (unit_ends_key(unit)) /* also at the root: a damaged trie may lead back to it */
+        if (unit_ends_key(unit)) /* A damaged trie may lead back to the root, so it is marked too. */
             DEBERTA_TRY_OR_FAIL(status, check_replacement(n, unit_value(n->units[base]), where, err));
-        const uint32_t block = base & ~0xFFu; /* units of a trie are fewer than 2^30, so that nothing overflows */
+        const uint32_t block = base & ~0xFFu; /* A trie has fewer than 2^30 units, so nothing overflows. */
         for (uint32_t group = block; group < block + 256; group += GROUP) {
             if (!has_child(n->units, group, base)) continue;
             for (uint32_t child = group; child < group + GROUP; child++) {
@@ -123,8 +124,8 @@ static deberta_status load_charsmap(normalizer *n, const char *where, deberta_er
     return check_trie(n, where, err);
 }
 
-/* The longest key that `text` begins with: its length (0: none) and replacement. A key that ends inside a character, as
- * only a damaged trie has it, is none. */
+/* Finds the longest key with which `text` begins: returns its length (0: none) and its replacement. A key that ends
+ * inside a character, as in a damaged trie, does not count. */
 static size_t find_replacement(const normalizer *n, const char *text, size_t bytes, const char **replacement)
 {
     size_t length = 0;
@@ -174,7 +175,7 @@ void normalizer_free(normalizer **n)
     *n = NULL;
 }
 
-/* The replacement of the front of a text. */
+/* One step of normalising: the replacement for the front of a text. */
 typedef struct step {
     const char *text;
     size_t bytes;
@@ -213,7 +214,7 @@ static bool ends_in_space(const normalizer *n, const traced_text *out)
            memcmp(out->text + out->bytes - n->space_bytes, n->space, n->space_bytes) == 0;
 }
 
-/* Form KC of w->before. It makes spaces of some characters: these are escaped as others are. */
+/* Converts w->before to form KC. Some characters become spaces, which are escaped as others are. */
 static deberta_status bring_to_form_kc(const normalizer *n, normalizer_workspace *w, traced_text *out,
                                        deberta_error *err)
 {

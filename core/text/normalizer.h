@@ -22,7 +22,7 @@ void normalizer_free(normalizer **normalizer);
 /* Reusable; must be zero-initialised. */
 typedef struct normalizer_workspace {
     nfc_run run;
-    traced_text before; /* form KC */
+    traced_text before; /* state of form KC */
 } normalizer_workspace;
 
 void normalizer_workspace_free(normalizer_workspace *workspace);

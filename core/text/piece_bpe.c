@@ -47,8 +47,8 @@ void piece_bpe_workspace_free(piece_bpe_workspace *workspace)
 
 /* ----------------------------------------------------------------------------------------------------- merging */
 
-/* Ascending ranks for descending scores (finite; 0 and -0 are equal): the bits of negative numbers ascend as they fall,
- * those of positive ones the other way round, and these come first. */
+/* Returns a rank that grows as the score falls (finite; 0 and -0 are equal). The bits of negative numbers grow as the
+ * numbers fall; those of positive numbers are inverted and come first. */
 static uint32_t rank_of(float score)
 {
     uint32_t bits;
@@ -57,8 +57,8 @@ static uint32_t rank_of(float score)
     return bits >> 31 ? bits : ~bits & 0x7FFFFFFFu;
 }
 
-/* An unused piece takes part in merging, but is taken apart again in the end: as its text was put together when it was
- * last considered, anywhere in this text. Notes that. */
+/* Records how an unused piece was merged. Such a piece takes part in merging, but is split again at the end, in the way
+ * in which it was last considered anywhere in this text. */
 static bool note_halves(const piece_bpe *bpe, piece_bpe_workspace *w, int32_t id, uint32_t left_bytes)
 {
     if (!w->has_halves) {
@@ -127,7 +127,8 @@ static int32_t find_piece(const piece_bpe *bpe, const char *text, size_t bytes)
     return id == TRIE_NO_VALUE ? bpe->model->unknown_id : id;
 }
 
-/* The piece that begins at a symbol. One that is unused becomes the left of its halves, and the right one a symbol. */
+/* Returns the piece that begins at a symbol. An unused piece becomes the left of its halves, and the right one becomes
+ * a symbol. */
 static piece_cut cut_at(const piece_bpe *bpe, const piece_bpe_workspace *w, const char *text, uint32_t at)
 {
     merge_symbol *symbols = w->merges.symbols;

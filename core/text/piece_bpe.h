@@ -19,7 +19,7 @@ typedef struct piece_bpe_workspace {
     merge_list merges;
     uint32_t *halves; /* [pieces]: halves of unused pieces */
     size_t halves_capacity;
-    bool has_halves; /* this text has some */
+    bool has_halves; /* whether this text has unused pieces */
 } piece_bpe_workspace;
 
 void piece_bpe_workspace_free(piece_bpe_workspace *workspace);

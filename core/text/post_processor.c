@@ -12,8 +12,8 @@
 
 /* ------------------------------------------------------------------------------------------------------ template */
 
-/* A part of a template as a letter: A and B the segments, c and s the first and the last token of a single text, ? for
- * anything else. *type is its token type, -1 if it has none. */
+/* Returns a part of a template as a letter: A and B the segments, c and s the first and the last token of a single
+ * text, ? for anything else. *type is its token type, -1 if it has none. */
 static char letter_of(const json_t *part, const char *cls, const char *sep, json_int_t *type)
 {
     const json_t *segment = json_object_get(part, "Sequence"), *token = json_object_get(part, "SpecialToken");
@@ -79,7 +79,7 @@ static deberta_status read_template(text_frame *frame, const json_t *processor, 
 
 /* ------------------------------------------------------------------------------------------------- named frames */
 
-/* "cls": ["[CLS]", 1] */
+/* Reads "cls": ["[CLS]", 1]. */
 static deberta_status read_named_token(frame_token *token, const json_t *processor, const char *key, const char *where,
                                        deberta_error *err)
 {
@@ -107,7 +107,8 @@ static deberta_status read_processor(text_frame *frame, json_t *processor, const
     if (strcmp(name, "TemplateProcessing") == 0) return read_template(frame, processor, where, err);
     if (strcmp(name, "BertProcessing") == 0) return read_named(frame, processor, 1, where, err);
     if (strcmp(name, "RobertaProcessing") == 0) return read_named(frame, processor, 2, where, err);
-    if (strcmp(name, "ByteLevel") == 0) return DEBERTA_OK; /* moves its own offsets, which are not ours */
+    /* ByteLevel changes its own offsets, which are not used here. */
+    if (strcmp(name, "ByteLevel") == 0) return DEBERTA_OK;
     if (strcmp(name, "Sequence") != 0)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: the post_processor '%s' is not supported", where, QUOTE(name));
     DEBERTA_TRY(json_value_required(&list, processor, "processors", JSON_ARRAY, where, err));

@@ -18,7 +18,7 @@ typedef struct frame_token {
 
 typedef struct text_frame {
     frame_token cls, sep;
-    size_t pair_separators; /* between two segments: 1 or 2 */
+    size_t pair_separators; /* separators between two segments: 1 or 2 */
 } text_frame;
 
 /* Reads the template; DEBERTA_E_UNSUPPORTED for every other template, and for none: the encoder was not trained with

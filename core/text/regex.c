@@ -36,7 +36,7 @@ deberta_status regex_find(const regex *re, regex_match **match, const char *text
     if (!*match) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory to match a pattern");
     pcre2_match_data *data = (pcre2_match_data *)*match;
 
-    /* Without NO_UTF_CHECK every call would check the whole rest of the text: quadratic time. */
+    /* Without NO_UTF_CHECK every call would check the whole rest of the text, in quadratic time. */
     int outcome = pcre2_match((const pcre2_code *)re, (PCRE2_SPTR)text, bytes, from, PCRE2_NO_UTF_CHECK, data, NULL);
     *found = outcome > 0;
     if (*found) {

@@ -10,9 +10,9 @@
 struct sentencepiece {
     piece_model model;
     normalizer *normalizer;
-    unigram *unigram; /* one of these two */
+    unigram *unigram; /* one of these two is set */
     piece_bpe *bpe;
-    int32_t byte_ids[256]; /* with byte fallback */
+    int32_t byte_ids[256]; /* ids of the 256 bytes, with byte fallback */
     bool lower_case;
     regex *punctuation; /* NULL if texts are not split there */
 };
@@ -24,7 +24,7 @@ static deberta_status load_model(sentencepiece *s, const char *where, deberta_er
     trie reserved;
     const piece_model *model = &s->model;
     deberta_status status = piece_model_trie(model, PIECES_RESERVED, &reserved, where, err);
-    trie_free(&reserved); /* only to see that no two are the same */
+    trie_free(&reserved); /* The trie only shows that no two texts are the same. */
     DEBERTA_TRY(status);
     for (size_t i = 0; i < model->count; i++)
         if (model->pieces[i].type == PIECE_BYTE)
@@ -89,7 +89,7 @@ void sentencepiece_workspace_free(sentencepiece_workspace *workspace)
 /* The texts between the caller's and the normalised one, for tracing tokens back. */
 typedef struct trace {
     const traced_text *normal, *lower; /* lower: NULL if the text was not lower-cased */
-    size_t begin;                      /* of the stretch that was normalised, in the text it was taken from */
+    size_t begin;                      /* begin of the normalised stretch, in the text it was taken from */
 } trace;
 
 static size_t source_of(const trace *t, size_t normal_byte)
@@ -98,7 +98,8 @@ static size_t source_of(const trace *t, size_t normal_byte)
     return t->lower ? t->lower->origin[at] : at;
 }
 
-/* An unknown character as its bytes. All but the last get an empty span, since they come from the same place. */
+/* Appends an unknown character as its bytes. All but the last get an empty span, since they come from the same place.
+ */
 static deberta_status append_bytes(const sentencepiece *s, const trace *t, size_t at, size_t end, token_list *list,
                                    deberta_error *err)
 {
@@ -111,7 +112,7 @@ static deberta_status append_bytes(const sentencepiece *s, const trace *t, size_
     return DEBERTA_OK;
 }
 
-/* Without byte fallback neighbouring unknown characters become one token. */
+/* Appends the pieces. Without byte fallback, neighbouring unknown characters become one token. */
 static deberta_status append_pieces(const sentencepiece *s, const piece_cuts *cuts, const trace *t, token_list *list,
                                     deberta_error *err)
 {

@@ -17,7 +17,8 @@ typedef struct sentencepiece sentencepiece;
 
 typedef struct sentencepiece_options {
     bool lower_case;           /* core/text/lower_case */
-    bool split_by_punctuation; /* ASCII 33-47, 58-64, 91-96, 123-126 and Unicode's category P are separate words */
+    bool split_by_punctuation; /* whether ASCII 33-47, 58-64, 91-96, 123-126 and Unicode's category P are separate words
+                                */
 } sentencepiece_options;
 
 /* Takes ownership of the model (it is empty afterwards, also on failure). The model must have been checked. */

@@ -36,7 +36,7 @@ void token_list_free(token_list *list)
     *list = (token_list){0};
 }
 
-/* One capacity for six arrays: it is raised only when all of them have grown. */
+/* Grows the six arrays, which share one capacity: it is raised only when all of them have grown. */
 static bool reserve(token_list *list, size_t count)
 {
     if (count <= list->capacity) return true;
@@ -113,8 +113,8 @@ deberta_status token_list_copy(token_list *copy, const token_list *list, deberta
 /* -------------------------------------------------------------------------------------------------- truncation */
 
 /* Computes the number of tokens that each segment keeps. Microsoft's code sorts the segments by length before every
- * step, in a stable way and keeping the order of the step before, and cuts the first: hence `head`. The steps follow
- * that rule literally; there are at most as many as tokens. */
+ * step, stably and starting from the order of the step before, and cuts the first one, which `head` tracks. The steps
+ * follow that rule literally; there are at most as many as tokens. */
 static void share_as_microsoft(size_t lengths[2], size_t budget)
 {
     size_t head = 0;
@@ -124,8 +124,8 @@ static void share_as_microsoft(size_t lengths[2], size_t budget)
     }
 }
 
-/* The library tokenizers' longest_first: the shorter segment stays whole where the longer one can bear the cut; else
- * each has half, and the odd token goes to the longer one, to the second of two that are equally long. */
+/* Applies the library tokenizers' longest_first. The shorter segment stays whole if cutting the longer one is enough;
+ * else each keeps half, and the odd token goes to the longer one, or to the second of two equally long ones. */
 static void share_as_library(size_t lengths[2], size_t budget)
 {
     const size_t shorter = lengths[0] > lengths[1], half = budget / 2;

@@ -32,7 +32,7 @@ typedef struct token_list {
      * empty: SentencePiece's added space, and all but the last of several tokens made from one character. */
     text_span *byte_spans, *char_spans;
 
-    size_t segments; /* 1, or 2 for a pair */
+    size_t segments; /* number of segments: 1, or 2 for a pair */
 
     /* Broken UTF-8: the number of units replaced by U+FFFD in all segments, and the place of the first. */
     size_t replaced, first_replaced_segment, first_replaced_byte;
@@ -41,7 +41,7 @@ typedef struct token_list {
     char *texts;
     text_span *text_places; /* places in texts, without the terminating NUL */
     size_t capacity, texts_bytes, texts_capacity;
-    token_workspace *workspace; /* freed by the function beside it */
+    token_workspace *workspace; /* function that frees the workspace */
     void (*free_workspace)(token_workspace *workspace);
 } token_list;
 

@@ -38,8 +38,8 @@ static const char *inner_token(const deberta_tokenizer *t, int32_t id, size_t *b
 
 /* ---------------------------------------------------------------------------------------------- special tokens */
 
-/* User-defined pieces of a SentencePiece model are its own business, even where a configuration lists them: it never
- * normalises or splits them, but does not begin anew after them as after a special token. */
+/* User-defined pieces stay with the SentencePiece model, even where a configuration lists them. The model never
+ * normalises or splits them, but does not restart after them as after a special token. */
 static void drop_user_defined(deberta_tokenizer *t)
 {
     for (size_t i = 0; t->pieces && i < t->added.count;) {
@@ -76,8 +76,8 @@ static void measure_vocabulary(deberta_tokenizer *t)
         if ((size_t)t->added.items[i].id >= t->vocabulary_size) t->vocabulary_size = (size_t)t->added.items[i].id + 1;
 }
 
-/* The id of a special token: as the files say, as the vocabulary has it, or the next free one, which is how [MASK]
- * comes after the pieces of spm.model. */
+/* Adds a special token with the id that the files state, the id in the vocabulary, or the next free one, which [MASK]
+ * gets after the pieces of spm.model. */
 static deberta_status add_special(deberta_tokenizer *t, deberta_special which, const tokenizer_config *config,
                                   const char *folder, deberta_error *err)
 {
@@ -108,7 +108,8 @@ static deberta_status add_special(deberta_tokenizer *t, deberta_special which, c
     return DEBERTA_OK;
 }
 
-/* The tokens of the frame are the special tokens, or tokenizer.json contradicts the files next to it. */
+/* Checks that the tokens of the frame are the special tokens; otherwise tokenizer.json contradicts the files next to
+ * it. */
 static deberta_status check_frame(const deberta_tokenizer *t, const tokenizer_frame *frame, const char *folder,
                                   deberta_error *err)
 {
@@ -123,8 +124,8 @@ static deberta_status check_frame(const deberta_tokenizer *t, const tokenizer_fr
     return DEBERTA_OK;
 }
 
-/* Further names of special tokens: a piece of that name is found in texts as a whole from here on. Without an id it
- * would be transformers that gives one, which the model need not have. */
+/* Adds further special tokens: texts that spell such a piece give that one token. A name without an id is left out,
+ * because transformers would give it an id that the model may lack. */
 static deberta_status add_more_specials(deberta_tokenizer *t, const tokenizer_config *config, const char *folder,
                                         deberta_error *err)
 {
@@ -160,7 +161,8 @@ static deberta_status settle_specials(deberta_tokenizer *t, tokenizer_config *co
     DEBERTA_TRY(add_more_specials(t, config, folder, err));
     DEBERTA_TRY(check_frame(t, &config->frame, folder, err));
     if (t->words) return metaspace_add_tokens(t->words, &t->added, QUOTE(folder), err);
-    for (size_t i = 0; i < t->added.count; i++) t->added.items[i].normalized = false; /* found in the text as it is */
+    /* Such tokens are found in the text as it is. */
+    for (size_t i = 0; i < t->added.count; i++) t->added.items[i].normalized = false;
     return DEBERTA_OK;
 }
 
@@ -244,7 +246,7 @@ static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, co
     return DEBERTA_OK;
 }
 
-/* A vocabulary without [UNK] gets it, so that every id that comes out has a text. */
+/* Finishes a byte-level vocabulary. One without [UNK] gets it, so that every resulting id has a text. */
 static deberta_status finish_bpe(deberta_tokenizer *t, const char *where, deberta_error *err)
 {
     int32_t unknown = t->specials[DEBERTA_SPECIAL_UNK];

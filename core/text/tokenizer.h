@@ -20,12 +20,14 @@
 
 #include "core/text/token_list.h"
 
-const char *tokenizer_file_name(const deberta_tokenizer *tokenizer); /* "spm.model" ... */
+/* Returns the name of the vocabulary's file: "spm.model" ... */
+const char *tokenizer_file_name(const deberta_tokenizer *tokenizer);
 
 typedef struct tokenizer_options {
-    /* Broken UTF-8 is an error (DEBERTA_E_FORMAT) rather than replaced by U+FFFD and counted in the list. */
+    /* Makes broken UTF-8 an error (DEBERTA_E_FORMAT); otherwise U+FFFD replaces it and the list counts it. */
     bool strict;
-    /* "[MASK]" in a text is six ordinary characters, as in Microsoft's SPMTokenizer; transformers finds the token. */
+    /* Makes "[MASK]" in a text six ordinary characters, as in Microsoft's SPMTokenizer; transformers finds the token.
+     */
     bool literal_specials;
 } tokenizer_options;
 

@@ -21,7 +21,7 @@ static void differ(differences *list, const char *format, ...) __attribute__((fo
 static void differ(differences *list, const char *format, ...)
 {
     va_list arguments;
-    if (list->length + 200 > sizeof list->text) return; /* enough is said */
+    if (list->length + 200 > sizeof list->text) return; /* The note is long enough. */
     if (list->length) list->length += (size_t)snprintf(list->text + list->length, 3, "; ");
     va_start(arguments, format);
     const int added = vsnprintf(list->text + list->length, 200, format, arguments);
@@ -68,7 +68,7 @@ static void compare_normal_forms(differences *list, const piece_model *here, con
     compare_flag(list, "runs of blanks to one", here->remove_extra_whitespaces, there->remove_extra_whitespaces);
 }
 
-/* Takes the added tokens that fit; the others can only be named. */
+/* Takes the added tokens that do not contradict the model; the note only names the others. */
 static deberta_status take_added(tokenizer_config *config, const added_tokens *from, const piece_model *model,
                                  differences *list, const char *where, deberta_error *err)
 {

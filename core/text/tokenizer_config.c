@@ -44,7 +44,7 @@ bool tokenizer_config_is_microsoft(const char *folder)
 
 /* ------------------------------------------------------------------------------------------------ added tokens */
 
-/* The properties of an AddedToken object; its id is the caller's. */
+/* Reads the properties of an AddedToken object; the caller sets the id. */
 static deberta_status read_properties(added_token *token, json_t *object, const char *where, deberta_error *err)
 {
     json_t *content;
@@ -54,7 +54,7 @@ static deberta_status read_properties(added_token *token, json_t *object, const 
     DEBERTA_TRY(json_value_flag(&token->strip_left, object, "lstrip", where, err));
     DEBERTA_TRY(json_value_flag(&token->strip_right, object, "rstrip", where, err));
     DEBERTA_TRY(json_value_flag(&token->special, object, "special", where, err));
-    token->normalized = !token->special; /* as AddedToken has it */
+    token->normalized = !token->special; /* AddedToken has the same default. */
     DEBERTA_TRY(json_value_flag(&token->normalized, object, "normalized", where, err));
     bool single_word = false;
     DEBERTA_TRY(json_value_flag(&single_word, object, "single_word", where, err));
@@ -90,7 +90,7 @@ deberta_status tokenizer_config_add_list(tokenizer_config *config, json_t *root,
     return DEBERTA_OK;
 }
 
-/* "added_tokens_decoder": ids as texts, to objects. */
+/* Reads "added_tokens_decoder", which maps ids as texts to objects. */
 static deberta_status add_decoder(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
 {
     json_t *decoder;
@@ -112,7 +112,7 @@ static deberta_status add_decoder(tokenizer_config *config, json_t *root, const 
     return DEBERTA_OK;
 }
 
-/* added_tokens.json: texts to ids. Which of them are special, other files say. */
+/* Reads added_tokens.json, which maps texts to ids. Other files say which of them are special. */
 static deberta_status add_map(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
 {
     const char *key;
@@ -130,7 +130,8 @@ static deberta_status add_map(tokenizer_config *config, json_t *root, const char
 
 /* ---------------------------------------------------------------------------------------------- special tokens */
 
-/* A name as a text or as an AddedToken object. Whether there is such a token, the vocabulary knows. */
+/* Keeps a name, given as a text or as an AddedToken object. The vocabulary decides later whether there is such a token.
+ */
 static deberta_status keep_special(tokenizer_config *config, const json_t *value, const char *where, deberta_error *err)
 {
     const json_t *name = json_is_object(value) ? json_object_get(value, "content") : value;
@@ -141,7 +142,7 @@ static deberta_status keep_special(tokenizer_config *config, const json_t *value
     return DEBERTA_OK;
 }
 
-/* A text, a list of texts, or an object of names and texts. */
+/* Reads further special tokens: each value is a text, a list of texts, or an object of names and texts. */
 static deberta_status read_more_specials(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
 {
     static const char *const keys[] = {"bos_token", "eos_token", "additional_special_tokens", "extra_special_tokens"};
@@ -162,7 +163,7 @@ static deberta_status read_more_specials(tokenizer_config *config, json_t *root,
     return DEBERTA_OK;
 }
 
-/* "cls_token" and so on: a text, or an AddedToken object. What an earlier file said stays. */
+/* Reads "cls_token" and so on: a text, or an AddedToken object. Values from an earlier file stay. */
 static deberta_status read_specials(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
 {
     for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++) {

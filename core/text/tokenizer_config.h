@@ -11,12 +11,12 @@
 
 typedef struct special_token {
     char *text;                              /* NULL: not named in any file */
-    bool described, strip_left, strip_right; /* described: the other two were given */
+    bool described, strip_left, strip_right; /* described: whether the file gives the other two */
 } special_token;
 
 /* The special tokens that tokenizer.json puts around texts. */
 typedef struct tokenizer_frame {
-    size_t pair_separators; /* [SEP] between two segments; 0: no tokenizer.json defines it */
+    size_t pair_separators; /* number of [SEP] between two segments; 0: no tokenizer.json defines it */
     char *text[2];          /* texts of [CLS] and [SEP] */
     int32_t id[2];
 } tokenizer_frame;
@@ -35,8 +35,8 @@ typedef struct tokenizer_config {
 deberta_status tokenizer_config_read(tokenizer_config *config, const char *folder, deberta_error *err);
 /* Adds "added_tokens" of the root of a tokenizer.json. */
 deberta_status tokenizer_config_add_list(tokenizer_config *config, json_t *root, const char *where, deberta_error *err);
-/* Whether the folder has a config.json of Microsoft's, which has no model_type. Opening the model reports any other
- * fault in it. */
+/* Returns whether the folder has a config.json of Microsoft's, which has no model_type. Opening the model reports any
+ * other fault in it. */
 bool tokenizer_config_is_microsoft(const char *folder);
 void tokenizer_config_free(tokenizer_config *config);
 

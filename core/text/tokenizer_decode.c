@@ -12,7 +12,7 @@
 typedef struct decoded_text {
     char *text;
     size_t bytes, capacity;
-    bool wants_space; /* before whatever comes next, unless it begins with one */
+    bool wants_space; /* whether a space must come before the next piece, unless it begins with one */
 } decoded_text;
 
 static deberta_status put(decoded_text *out, const char *text, size_t bytes, deberta_error *err)

@@ -10,8 +10,8 @@
 #include "core/text/tokenizer_inside.h"
 #include "core/text/traced_text.h"
 
-/* Memory of a tokenizer while it cuts up a text. The tokenizer is immutable and shared by threads, so the caller's list
- * owns this. */
+/* Working memory for tokenizing a text. The tokenizer is immutable and shared by threads, so the caller's list owns
+ * this. */
 struct token_workspace {
     traced_text clean, prefixed;
     sentencepiece_workspace pieces;
@@ -44,9 +44,9 @@ static deberta_status append_frame(const deberta_tokenizer *t, deberta_special w
     return append_id(t, t->specials[which], (text_span){0, 0}, TOKEN_FRAME, list, err);
 }
 
-/* Whether a range needs a prefix space. The slow DebertaTokenizer adds one only at the very beginning, and only without
- * white space there. A tokenizer.json follows the library tokenizers: before every range that does not begin with a
- * space. */
+/* Returns whether a range needs a prefix space. The slow DebertaTokenizer adds one only at the very beginning, and only
+ * without white space there. A tokenizer.json follows the library tokenizers: before every range that does not begin
+ * with a space. */
 static bool needs_prefix_space(const deberta_tokenizer *t, const char *text, text_span stretch)
 {
     uint32_t character;
@@ -84,7 +84,7 @@ static deberta_status encode_metaspace(const deberta_tokenizer *t, token_workspa
     return metaspace_encode(t->words, &w->words, &stretch_text, list, err);
 }
 
-/* A stretch without special tokens. Its tokens get spans in `text`. */
+/* Encodes a stretch without special tokens. Its tokens get spans in `text`. */
 static deberta_status encode_stretch(const deberta_tokenizer *t, const char *text, text_span stretch, bool literal,
                                      token_list *list, deberta_error *err)
 {
@@ -107,7 +107,7 @@ static deberta_status encode_stretch(const deberta_tokenizer *t, const char *tex
     return DEBERTA_OK;
 }
 
-/* Everything between special tokens, and these. */
+/* Encodes the special tokens of a text, and everything between them. */
 static deberta_status encode_clean(const deberta_tokenizer *t, const char *text, size_t bytes, bool literal,
                                    token_list *list, deberta_error *err)
 {
@@ -123,8 +123,8 @@ static deberta_status encode_clean(const deberta_tokenizer *t, const char *text,
     return encode_stretch(t, text, (text_span){at, bytes}, literal, list, err);
 }
 
-/* Spans in the cleaned text to spans in the caller's. A token may end inside a U+FFFD, whose bytes all come from one
- * place: then the whole unit is its. */
+/* Maps spans in the cleaned text to spans in the caller's. A token that ends inside a U+FFFD, whose bytes all come from
+ * one place, gets the whole broken unit. */
 static void trace_spans(token_list *list, size_t first, const traced_text *clean)
 {
     for (size_t i = first; i < list->count; i++) {

@@ -12,18 +12,19 @@
 #include "core/text/tokenizer_config.h"
 
 struct deberta_tokenizer {
-    sentencepiece *pieces; /* one of these three */
+    sentencepiece *pieces; /* one of these three is set */
     metaspace *words;
     byte_bpe *bpe;
     const piece_model *model; /* model of pieces or words; NULL for byte-level BPE */
     const char *file_name;
-    kept_notes notes;   /* settings of the folder that the tokenizer does not follow */
+    kept_notes notes;   /* notes on settings of the folder that the tokenizer does not follow */
     added_tokens added; /* tokens that are found in texts by their spelling */
     int32_t specials[DEBERTA_SPECIAL_COUNT];
     size_t vocabulary_size;
     bool add_prefix_space, prefix_every_stretch;
-    bool cuts_as_microsoft; /* truncation of long pairs: the folder's config.json is Microsoft's */
-    size_t pair_separators; /* [SEP] between two segments: 1 or 2 */
+    bool cuts_as_microsoft; /* whether long pairs are truncated by Microsoft's rule: the folder's config.json is
+                               Microsoft's */
+    size_t pair_separators; /* number of [SEP] between two segments: 1 or 2 */
 };
 
 /* A tokenizer.json beside the spm.model that is read: its additional content, and the differences between the two. */

@@ -19,14 +19,14 @@
 
 typedef struct json_source {
     const char *where;
-    bool split; /* Metaspace was there */
+    bool split; /* whether the file has a Metaspace step */
     tokenizer_config *config;
     piece_model *model;
     byte_bpe *bpe;
     deberta_error *err;
 } json_source;
 
-/* SentencePiece's file has what the steps of tokenizer.json only describe. */
+/* Advice for steps of tokenizer.json that only SentencePiece's file defines fully. */
 #define INSTEAD "put the spm.model of the base model beside it"
 
 #define REFUSE(source, code, format, ...) DEBERTA_FAIL((source)->err, code, "%s: " format, (source)->where, __VA_ARGS__)
@@ -90,7 +90,7 @@ static bool is_type(const json_t *step, const char *type)
     return is && strcmp(is, type) == 0;
 }
 
-/* kind: "Regex" or "String", what the pattern is. */
+/* Returns whether a step replaces this pattern by this text. kind: "Regex" or "String", the kind of the pattern. */
 static bool replaces(const json_t *step, const char *kind, const char *pattern, const char *by)
 {
     const char *found = json_string_value(json_object_get(json_object_get(step, "pattern"), kind));
@@ -100,7 +100,7 @@ static bool replaces(const json_t *step, const char *kind, const char *pattern, 
 
 static bool is_replace(const json_t *step, const char *pattern) { return replaces(step, "Regex", pattern, " "); }
 
-/* Strip without the two members strips both sides. */
+/* Returns whether a step is a Strip of these sides. Strip without the two members strips both sides. */
 static bool is_strip(const json_t *step, bool left, bool right)
 {
     const json_t *strips_left = json_object_get(step, "strip_left"),
@@ -108,7 +108,8 @@ static bool is_strip(const json_t *step, bool left, bool right)
     return is_type(step, "Strip") && json_is_false(strips_left) == !left && json_is_false(strips_right) == !right;
 }
 
-/* Does the normaliser hold a step that only transformers 5 writes? Then all of it must be as that writes it. */
+/* Returns whether the normaliser holds a step that only transformers 5 writes. If so, all its steps must be as that
+ * writes them. */
 static bool has_metaspace_steps(const json_t *steps)
 {
     size_t i;
@@ -134,8 +135,8 @@ static deberta_status read_metaspace_normalizer(json_source *s, json_t *normaliz
 
 /* ---------------------------------------------------------------------------------------------- SentencePiece's */
 
-/* The steps that SentencePiece's own handling of white space was translated to: Strip, and runs of spaces to one. After
- * them spaces may be taken out, and the text be brought to form KC, in this order. */
+/* Recognises the steps into which converters translate SentencePiece's handling of white space: Strip, and runs of
+ * spaces to one. Two more may follow: one that removes spaces, then form KC. */
 static deberta_status read_unigram_normalizer(json_source *s, json_t *step, const char *type)
 {
     piece_model *model = s->model;
@@ -199,7 +200,7 @@ static deberta_status read_metaspace(json_source *s, json_t *step)
 
 static deberta_status read_unigram_splitter(json_source *s, json_t *step, const char *type)
 {
-    if (s->split) /* nothing follows Metaspace, and Punctuation comes once */
+    if (s->split) /* Nothing follows Metaspace, and Punctuation comes once. */
         REFUSE(s, DEBERTA_E_UNSUPPORTED, "the pre_tokenizer '%s' follows Metaspace; " INSTEAD, QUOTE(type));
     if (strcmp(type, "Metaspace") == 0) {
         s->split = true;
@@ -237,19 +238,20 @@ static deberta_status read_bpe_splitter(json_source *s, json_t *step, const char
 
 /* ------------------------------------------------------------------------------------------------ the vocabulary */
 
-/* The file does not say what kind a piece was. Control symbols and user-defined ones became added tokens, which differ
- * in `special`. */
+/* Finds the kind of a piece, which the file does not state. Control symbols and user-defined pieces became added
+ * tokens, which differ in `special`. */
 static piece_type type_of(const json_source *s, const char *text, size_t bytes, size_t id, size_t unknown_id)
 {
     const added_token *added = added_tokens_find(&s->config->added, text, bytes);
     if (id == unknown_id) return PIECE_UNKNOWN;
     if (added && added->special) return PIECE_CONTROL;
-    if (s->model->of_tokenizers) return PIECE_NORMAL; /* an added token is found before, and may be a piece as well */
+    if (s->model->of_tokenizers) return PIECE_NORMAL; /* Added tokens are searched before, and may be pieces as well. */
     if (added) return PIECE_USER_DEFINED;
     return s->model->byte_fallback && piece_byte(text, bytes) >= 0 ? PIECE_BYTE : PIECE_NORMAL;
 }
 
-/* Gives the pieces, all of which are normal ones, their types, and scores of the precision that cuts. */
+/* Gives the pieces, which are all PIECE_NORMAL so far, their types, and rounds scores to the precision with which texts
+ * are cut. */
 static void settle_pieces(json_source *s, size_t unknown_id)
 {
     for (size_t id = 0; id < s->model->count; id++) {
@@ -266,7 +268,7 @@ static deberta_status read_pieces(json_source *s, json_t *model)
     DEBERTA_TRY(json_value_required(&vocabulary, model, "vocab", JSON_ARRAY, s->where, s->err));
     DEBERTA_TRY(json_value_flag(&s->model->byte_fallback, model, "byte_fallback", s->where, s->err));
     size_t id;
-    json_array_foreach(vocabulary, id, item) /* none where vocabulary_rows_read has the pieces */
+    json_array_foreach(vocabulary, id, item) /* The list is empty where vocabulary_rows_read has the pieces. */
     {
         const json_t *name = json_array_get(item, 0), *score = json_array_get(item, 1);
         if (json_array_size(item) != 2 || !json_is_string(name) || !json_is_number(score))
@@ -315,7 +317,7 @@ static deberta_status read_merge(json_source *s, json_t *merge, size_t index)
                               json_string_length(right), where, s->err);
 }
 
-/* Variants of BPE that no DeBERTa has; "" and false are how the files say that they are off. */
+/* These variants of BPE occur in no DeBERTa; "" and false mean that they are off. */
 static deberta_status refuse_variants(json_source *s, json_t *model)
 {
     static const char *const keys[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"};

@@ -10,13 +10,13 @@
 #include "core/io/json_file.h"
 
 typedef enum key_use {
-    USED,     /* tokenizer_config.c, tokenizer_json.c */
-    HARMLESS, /* no id depends on it here or there */
-    OFF,      /* harmless while it is null, false, 0 or empty */
-    ONE_OF,   /* harmless while it is null or one of the texts in `about`, between blanks */
+    USED,     /* tokenizer_config.c or tokenizer_json.c reads the key */
+    HARMLESS, /* no id depends on the key, in this library or in transformers */
+    OFF,      /* the key is harmless while it is null, false, 0 or empty */
+    ONE_OF,   /* the key is harmless while it is null or one of the texts in `about`, between blanks */
 } key_use;
 
-/* about: why it is harmless, the texts that are, or what is done in its place. */
+/* about: why the key is harmless, which texts are, or what happens instead. */
 typedef struct known_key {
     const char *name;
     key_use use;
@@ -116,7 +116,7 @@ static const known_key of_model[] = {
     {"merges", USED, NULL},
     {"unk_id", USED, NULL},
     {"byte_fallback", USED, NULL},
-    {"dropout", OFF, "the best path is taken, none is drawn"}, /* with BPE these four are refused */
+    {"dropout", OFF, "the best path is taken, none is drawn"}, /* These four are refused with BPE. */
     {"continuing_subword_prefix", OFF, NULL},
     {"end_of_word_suffix", OFF, NULL},
     {"ignore_merges", OFF, NULL},

@@ -11,10 +11,10 @@
 
 enum {
     BLOCK = 256,
-    FREE = -1, /* as a parent: no node lies here */
-    NONE = -2, /* as a parent: the root has none */
-    /* So many places at the end of the array are tried for a node of several children. Those that are left free further
-     * ahead are filled by nodes of one child, which are most and fit anywhere. */
+    FREE = -1, /* value of parent: no node is here */
+    NONE = -2, /* value of parent: the root has none */
+    /* Number of places at the end of the array that are tried for a node of several children. Nodes of one child, which
+       are the majority and fit anywhere, fill the free places before. */
     SEARCH_NODES = 2 * BLOCK,
 };
 
@@ -29,7 +29,7 @@ typedef struct trie_builder {
     const trie_key *keys;
     key_range *open; /* nodes without children yet; their ranges do not overlap, so there are at most as many as keys */
     size_t open_count;
-    size_t first_free; /* or before the first free node */
+    size_t first_free; /* first free node, or a place before it */
 } trie_builder;
 
 static bool add_block(trie *t)
@@ -49,7 +49,7 @@ static bool are_free(const trie *t, uint32_t first, const unsigned char *bytes, 
     return true;
 }
 
-/* A `first` over which all the bytes lead to free nodes. */
+/* Finds a `first` over which all the bytes lead to free nodes. */
 static bool find_places(trie_builder *b, const unsigned char *bytes, size_t count, uint32_t *first)
 {
     trie *t = b->trie;
@@ -64,7 +64,7 @@ static bool find_places(trie_builder *b, const unsigned char *bytes, size_t coun
     return add_block(t);
 }
 
-/* Gives the node of a range its value and its children, and opens these. */
+/* Gives the node of a range its value and its children, and adds the children to the open ones. */
 static bool expand(trie_builder *b, key_range r)
 {
     unsigned char bytes[BLOCK];

@@ -32,7 +32,7 @@ typedef struct trie_key {
 /* Builds a trie. Sorts the keys; their texts are not needed afterwards. DEBERTA_E_FORMAT if two are the same: `where`
  * begins the message. The caller frees the trie in any case. */
 deberta_status trie_build(trie *trie, trie_key *keys, size_t count, const char *where, deberta_error *err);
-void trie_free(trie *trie); /* accepts a zeroed one */
+void trie_free(trie *trie); /* Accepts a zeroed trie. */
 
 /* Steps from a node (not TRIE_NO_NODE) over one byte: TRIE_NO_NODE if no text continues so. */
 static inline int32_t trie_step(const trie *t, int32_t node, char byte)

@@ -31,7 +31,8 @@ typedef struct class_range {
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-/* The place of the first element whose `key`, by which a table ascends, is at least `character`; COUNT if none is. */
+/* Returns the index of the first element whose `key`, by which a table ascends, is at least `character`; COUNT if none
+ * is. */
 #define FIRST_FROM(table, key, character)                                                                              \
     first_from(table, COUNT(table), sizeof *(table), (size_t)((const char *)&(table)->key - (const char *)(table)),    \
                character)
@@ -51,12 +52,13 @@ static size_t first_from(const void *table, size_t count, size_t stride, size_t 
     return low;
 }
 
-/* Hangul's syllables are composed by a formula: leading consonant, vowel, and perhaps a trailing consonant. */
+/* Constants of the formula that composes Hangul's syllables: leading consonant, vowel, and perhaps a trailing
+ * consonant. */
 enum {
     SYLLABLES = 0xAC00,
     LEADING = 0x1100,
     VOWELS = 0x1161,
-    TRAILING = 0x11A7, /* the one before the first, which stands for none */
+    TRAILING = 0x11A7, /* code before the first trailing consonant, which means none */
     LEADING_COUNT = 19,
     VOWEL_COUNT = 21,
     TRAILING_COUNT = 28,
@@ -82,7 +84,7 @@ size_t unicode_decompose(uint32_t parts[UNICODE_MAX_PARTS], uint32_t character)
         parts[2] = TRAILING + trailing;
         return trailing ? 3 : 2;
     }
-    /* Only the first of two parts is ever taken apart again: the others are collected from the end. */
+    /* Only the first of two parts can be decomposed again, so the others are collected from the end. */
     uint32_t reversed[UNICODE_MAX_PARTS];
     size_t count = 0;
     const decomposition_step *step;
@@ -142,7 +144,8 @@ bool unicode_may_follow(uint32_t character)
     if (unicode_combining_class(character)) return true;
     if (is_within(character, VOWELS, VOWEL_COUNT) || is_within(character, TRAILING + 1, TRAILING_COUNT - 1))
         return true;
-    /* The blocks that hold the others, two dozen vowel signs. That most of a block do not compose does no harm. */
+    /* Blocks that hold the other characters that compose, two dozen vowel signs. Most characters of a block do not
+     * compose, which does no harm. */
     return is_within(character, 0x900, 0x1E00 - 0x900) || is_within(character, 0x11000, 0x1000);
 }
 

@@ -11,7 +11,7 @@
 
 #include "core/text/traced_text.h"
 
-/* The most parts of a fully decomposed character. */
+/* largest number of parts of a fully decomposed character */
 enum { UNICODE_MAX_PARTS = 4, UNICODE_MAX_COMPATIBLE_PARTS = 18 };
 
 /* Writes the canonical decomposition; returns the number of parts, 1 (the character itself) for most. */
@@ -24,10 +24,10 @@ uint32_t unicode_compose(uint32_t first, uint32_t second);
 /* Returns the combining class. 0: the character starts a new sequence; characters of other classes are sorted in
  * ascending order. */
 uint8_t unicode_combining_class(uint32_t character);
-/* Whether the character may change places with the one before it, or compose with it. False is certain. */
+/* Returns whether the character may change places with the one before it, or compose with it. Only false is certain. */
 bool unicode_may_follow(uint32_t character);
 
-/* Whether the character is punctuation or a symbol of ASCII, or in category P. */
+/* Returns whether the character is punctuation or a symbol of ASCII, or in category P. */
 bool unicode_is_punctuation(uint32_t character);
 
 /* Lower-casing works character by character like Python's str.lower(), which transformers calls: U+0130 becomes two
@@ -43,7 +43,7 @@ deberta_status lower_case_run(traced_text *out, const char *text, size_t bytes, 
  * Characters collect in a run until one comes that the preceding run cannot change. */
 
 typedef struct nfc_character {
-    uint32_t code, origin, place; /* place: in its run */
+    uint32_t code, origin, place; /* place: index in its run */
     uint8_t class;
 } nfc_character;
 
@@ -51,7 +51,7 @@ typedef struct nfc_character {
 typedef struct nfc_run {
     nfc_character *items;
     size_t count, capacity;
-    bool compatible; /* form KC; set it before the first character */
+    bool compatible; /* whether to use form KC; set it before the first character */
 } nfc_run;
 
 /* Adds a character. origin: its place in the source; ascending. The origin of a composed character is that of its first

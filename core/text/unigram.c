@@ -9,10 +9,10 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 
-/* An unknown character is that much worse than the worst piece. */
+/* An unknown character scores this much less than the worst piece. */
 static const float unknown_penalty = 10;
 
-#define NOT_REACHED UINT32_MAX /* as the begin of a step */
+#define NOT_REACHED UINT32_MAX /* value of the begin of a step that no path reaches */
 
 struct unigram {
     trie trie;
@@ -24,8 +24,9 @@ struct unigram {
 
 /* ----------------------------------------------------------------------------------------------------- loading */
 
-/* A user-defined piece is worth as much as the best piece in every byte, so that it is always chosen. With only
- * negative scores the best is taken for the smallest positive number: the library begins its search there. */
+/* Loads the scores. A user-defined piece scores as much as the best piece in every byte, so that it is always chosen.
+ * If all scores are negative, the best counts as the smallest positive number, because the library begins its search
+ * there. */
 static void load_scores(unigram *u, const piece_model *model)
 {
     float least = FLT_MAX, best = FLT_MIN;
@@ -43,7 +44,7 @@ static void load_scores(unigram *u, const piece_model *model)
     }
 }
 
-/* The library `tokenizers` looks at every piece for the worst, [PAD] as well. */
+/* Loads the scores as the library `tokenizers` does: it searches all pieces, including [PAD], for the worst score. */
 static void load_scores_of_tokenizers(unigram *u, const piece_model *model)
 {
     double least = DBL_MAX;
@@ -102,7 +103,8 @@ void unigram_workspace_free(unigram_workspace *workspace)
 
 /* ----------------------------------------------------------------------------------------------------- cutting */
 
-/* The first of equals stays. SentencePiece compares the sum as a double and keeps it as a float. */
+/* Replaces the step if the score is larger; of equal ones the first stays. SentencePiece compares the sum as a double
+ * and stores it as a float. */
 static inline void offer(const unigram *u, unigram_step *step, double score, size_t begin, int32_t id)
 {
     if (step->begin == NOT_REACHED || score > step->score)
@@ -121,7 +123,7 @@ static void step_from(const unigram *u, unigram_step *steps, const char *text, s
 {
     const size_t character_end = begin + character_bytes(text[begin]);
     const double so_far = steps[begin].score;
-    bool covered = false; /* by a piece that is this one character */
+    bool covered = false; /* whether a piece is this one character */
     int32_t node = TRIE_ROOT;
     for (size_t end = begin; end < bytes;) {
         node = trie_step(&u->trie, node, text[end++]);

@@ -19,8 +19,8 @@ void unigram_free(unigram **unigram);
 /* The best path to a byte of the text. */
 typedef struct unigram_step {
     double score;   /* sum over all its pieces; SentencePiece's fit into a float */
-    uint32_t begin; /* beginning of the last one */
-    int32_t id;     /* id of the last one */
+    uint32_t begin; /* byte at which the last piece begins */
+    int32_t id;     /* id of the last piece */
 } unigram_step;
 
 /* Reusable; must be zero-initialised. */

@@ -12,7 +12,7 @@
 #include "core/io/mapped_file.h"
 #include "core/text/json_value.h"
 
-enum { MOST_ROW_BYTES = 1 << 16, MOST_DIGITS = 19 /* of a number below 2^64 */ };
+enum { MOST_ROW_BYTES = 1 << 16, MOST_DIGITS = 19 /* most digits of a number below 2^64 */ };
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -34,7 +34,7 @@ static void skip_blanks(scanner *s)
     s->at = at;
 }
 
-/* Takes blanks and that character. */
+/* Skips blanks and takes that character. */
 static bool take(scanner *s, char wanted)
 {
     skip_blanks(s);
@@ -179,7 +179,7 @@ static bool find_vocabulary(scanner *s)
     return found;
 }
 
-/* Parses the text without what stands between `begin` and s->at, a bracket. */
+/* Parses the text without the part between `begin` and s->at, a bracket. */
 static bool parse_rest(json_t **root, const scanner *s, size_t begin, size_t row_count)
 {
     const size_t end = s->at - 1, bytes = begin + s->end - end;

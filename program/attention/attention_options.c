@@ -1,4 +1,5 @@
-/* Parses options of figures, and defines the rows that all kinds share. SPDX-License-Identifier: MIT */
+/* Parses the options of figures, and defines the rows of their tables that all kinds share.
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/attention_options.h"
 
 #include <math.h>
@@ -9,6 +10,7 @@
 #include "core/base/text.h"
 #include "program/attention/figure_data.h"
 #include "program/frame/input/input.h"
+#include "program/frame/output_names.h"
 #include "program/frame/text_output.h"
 
 const char *const figure_measures[] = {"variance", "shapley", "kl", NULL},
@@ -87,7 +89,7 @@ void tokens_parse(common_options *options, const char *text, void *target)
     option_wrong(options, target, "expected FIRST:END such as 0:8 (the end is not shown) or 4:, found '%s'", text);
 }
 
-/* "shared", "panel", "robust", "robust:98", "-2,2". */
+/* Parses "shared", "panel", "robust", "robust:98" or "-2,2". */
 static bool read_scale(const char *text, heatmap_choice *choice)
 {
     char *end = NULL;
@@ -112,7 +114,8 @@ static bool read_scale(const char *text, heatmap_choice *choice)
     return end > high && *end == 0 && isfinite(choice->low) && isfinite(choice->high) && choice->low < choice->high;
 }
 
-/* Limits that begin below zero are those of signed panels, others of what cannot be negative; the rest is for all. */
+/* Parses --scale. Limits that begin below zero apply to signed panels, other limits to panels that cannot be
+ * negative; a word applies to all. */
 void scale_parse(common_options *options, const char *text, void *target)
 {
     heatmap_choice *scales = target, choice;
@@ -127,7 +130,7 @@ void scale_parse(common_options *options, const char *text, void *target)
     }
 }
 
-/* "3,5": the cell of query 3 and key 5. */
+/* Parses "3,5", the cell of query 3 and key 5, and adds it to a cell_list. */
 void mark_parse(common_options *options, const char *text, void *target)
 {
     cell_list *marks = target;

@@ -11,7 +11,7 @@
 #include "program/frame/figure_style.h"
 #include "viz/attention_figure.h"
 
-/* Sets of components, a bit each. */
+/* Sets of components, one bit for each. */
 enum {
     SHOW_TERMS = 1u << DEBERTA_C2C | 1u << DEBERTA_C2P | 1u << DEBERTA_P2C,
     SHOW_LOGITS = 1u << DEBERTA_LOGITS,
@@ -19,14 +19,14 @@ enum {
     SHOW_ALL = SHOW_TERMS | SHOW_LOGITS | SHOW_PROBABILITIES
 };
 
-/* Meanings of the words of some options, in the order of their lists. */
+/* Values of some options, in the order of their lists of words. */
 typedef enum figure_measure { MEASURE_VARIANCE, MEASURE_SHAPLEY, MEASURE_KL, MEASURES } figure_measure;
 typedef enum figure_form { FORM_MAP, FORM_BARS } figure_form;
 typedef enum figure_statistic { STATISTIC_MEDIAN, STATISTIC_MEAN } figure_statistic;
 typedef enum figure_centre { CENTRE_ROW, CENTRE_NONE } figure_centre;
 extern const char *const figure_measures[], *const figure_forms[], *const figure_statistics[], *const figure_centres[];
 
-/* Cells, by their places in the text. */
+/* Cells by their positions in the text, as --mark gives them. */
 typedef struct cell_list {
     const attention_mark *items; /* [count] */
     size_t count;
@@ -34,45 +34,45 @@ typedef struct cell_list {
 
 /* What `attention trace` corrupts, which answer it follows, and what it patches. */
 typedef struct trace_choice {
-    const char *corrupted, *mask_word, *swap, *noise; /* one of them */
+    const char *corrupted, *mask_word, *swap, *noise; /* each NULL or a value; exactly one is given */
     double noise_scale;
     const char *answer, *label;
-    size_t at; /* SIZE_MAX: the one [MASK] */
+    size_t at; /* position of the answer; SIZE_MAX: that of the only [MASK] */
     int mlm_decoder, direction;
-    unsigned parts; /* trace_part */
+    unsigned parts; /* set of trace_part bits */
 } trace_choice;
 
 typedef struct attention_options {
     reading_options reading;
-    size_t row; /* of the input */
+    size_t row; /* row of the input */
 
-    const char *layers, *heads; /* lists */
-    unsigned components;        /* SHOW_* */
+    const char *layers, *heads; /* lists of indices */
+    unsigned components;        /* set of SHOW_ bits */
     token_view_choice shown;    /* --token-range, --words, --drop-special */
-    const char *query;          /* a token of the text by its number, or a word; NULL: none is chosen */
-    const char *against;        /* another model */
+    const char *query;          /* number of a token of the text, or a word; NULL: none */
+    const char *against;        /* folder of the other model */
     ablation_list against_ablated;
     double threshold, ribbon;
-    int measure, form, statistic; /* figure_measure, figure_form, figure_statistic */
+    int measure, form, statistic; /* values of figure_measure, figure_form, figure_statistic */
 
     heatmap_choice scales[HEATMAP_KINDS];
-    int palette, signed_palette; /* places in palette_list; -1: the defaults */
-    int centre;                  /* figure_centre */
+    int palette, signed_palette; /* indices in palette_list; -1: the defaults */
+    int centre;                  /* a figure_centre */
     bool logarithmic, annotate, letters;
     cell_list marks;
-    size_t columns; /* side by side; 0: as many as fit */
+    size_t columns; /* panels side by side; 0: as many as fit */
 
     trace_choice trace;
 
     figure_style style;
     bool anonymous;
-    const char *data, *latex; /* files, or NULL */
+    const char *data, *latex; /* paths of files, or NULL */
 } attention_options;
 
 #define ATTENTION_DEFAULTS                                                                                             \
     .shown = {.end = SIZE_MAX}, .threshold = 0.05, .ribbon = 0.1, .palette = -1, .signed_palette = -1
 
-/* "c2c,probs" */
+/* room for a list such as "c2c,probs" */
 enum { COMPONENT_LIST_BYTES = 48 };
 void component_list(unsigned components, char text[COMPONENT_LIST_BYTES]);
 /* Checks the options that need no model: the names of the files, the font. */

@@ -5,12 +5,13 @@
 
 #include "program/attention/figure_kind.h"
 #include "program/commands.h"
+#include "program/frame/output_names.h"
 #include "program/frame/text_output.h"
 
 #define KIND_COMMAND(name) &figure_##name.command,
 static const command *const kinds[] = {FIGURE_EACH(KIND_COMMAND) NULL};
 
-/* `attention list`: name and summary of each kind. */
+/* Prints the name and the summary of each kind, for `attention list`. */
 static void print_kinds(const common_options *options)
 {
     text_output output;
@@ -20,7 +21,7 @@ static void print_kinds(const common_options *options)
     text_output_close(options, &output);
 }
 
-/* Without the name of a kind: components. */
+/* Draws components where no kind of figure is named. */
 static int cmd_attention_run(const common_options *options)
 {
     const char *first = options->arguments[0];
@@ -36,6 +37,7 @@ const command command_attention = {
     .name = "attention",
     .summary = "figures of attention: content-to-content, content-to-position, position-to-content and what they make",
     .arguments = "[KIND | list] MODEL",
+    .writes = WRITES_OWN,
     .min_arguments = 0,
     .max_arguments = 1,
     .most_outputs = FIGURE_MOST_PATHS,

@@ -64,14 +64,15 @@ static void add_data(figure_sheet *sheet, const distance_curves *curves)
 
 /* ---------------------------------------------------------------------------------------------------------- edges */
 
-/* Edges between distances of different table rows, of which at least one serves several. */
+/* Edges between distances that use different rows of the position table, at least one of which serves several
+ * distances. */
 typedef struct bucket_edges {
     double *at;
-    size_t count, step; /* on each side every step-th is there, counted from the middle: more would merge */
+    size_t count, step; /* only every step-th edge of each side is kept, counted from the middle: more would merge */
 } bucket_edges;
 
-/* Edges on one side, from the middle outwards. Those between rows that serve one distance each are not worth a stroke.
- */
+/* Finds the edges on one side, from the middle outwards. An edge between two rows that serve one distance each is
+ * left out. */
 static size_t find_edges(const deberta_model_info *info, deberta_reference rule, ptrdiff_t reach, int side,
                          double *edges)
 {
@@ -86,7 +87,7 @@ static size_t find_edges(const deberta_model_info *info, deberta_reference rule,
     return count;
 }
 
-/* Keeps so few of the edges of a side that strokes stay apart; returns how many. */
+/* Thins out the edges of a side so that their strokes stay apart; returns how many are left. */
 static size_t thin_out(double *edges, size_t count, size_t step)
 {
     for (size_t k = 0; k < count; k += step) edges[k / step] = edges[k];
@@ -113,7 +114,7 @@ static bucket_edges edges_of(const figure_source *source, size_t reach)
 
 static const char *const probability = "probability";
 
-/* No series: nothing of the kind was chosen. */
+/* Makes the panel of one head; it has no series if no component of the kind was chosen. */
 static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *curves, const bucket_edges *edges,
                               size_t index, bool probabilities)
 {
@@ -134,7 +135,7 @@ static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *
     for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
         if (!source->components[c] || (c == DEBERTA_PROBABILITIES) != probabilities) continue;
         series[panel.series_count++] =
-            (chart_series){.name = probabilities ? NULL : deberta_component_name(c), /* alone, and named by its axis */
+            (chart_series){.name = probabilities ? NULL : deberta_component_name(c), /* the axis names it */
                            .kind = CHART_CURVE,
                            .x = sheet->data.columns[2].numbers + first,
                            .y = curves->column[c][middle] + first,
@@ -146,14 +147,15 @@ static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *
     return panel;
 }
 
-/* Heads are compared: panels of the same quantity reach as far. */
+/* Gives panels of the same quantity the same limits, so that heads can be compared. */
 static void share_axes(chart_panel *panels, size_t count, const char *quantity)
 {
     double low = 0, high = 0;
     for (size_t k = 0; k < count; k++)
         for (size_t s = 0; s < panels[k].series_count && panels[k].y.label == quantity; s++)
             for (size_t at = 0; at < panels[k].series[s].count; at++) {
-                low = fmin(low, panels[k].series[s].low[at]); /* which ignore distances without pairs: NaN */
+                /* fmin and fmax ignore NaN, the value of distances without pairs */
+                low = fmin(low, panels[k].series[s].low[at]);
                 high = fmax(high, panels[k].series[s].high[at]);
             }
     for (size_t k = 0; k < count && low < high; k++) {
@@ -187,7 +189,8 @@ void distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bo
             panels[chart.panel_count] = make_panel(sheet, curves, &edges, k, probabilities);
             chart.panel_count += panels[chart.panel_count].series_count > 0;
         }
-        if (!chart.columns && chart.panel_count == before + 2 && wide) chart.columns = 2; /* a line is a head */
+        /* each line of the page is one head */
+        if (!chart.columns && chart.panel_count == before + 2 && wide) chart.columns = 2;
     }
     share_axes(panels, chart.panel_count, source->unit);
     share_axes(panels, chart.panel_count, probability);

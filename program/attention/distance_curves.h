@@ -16,19 +16,19 @@ typedef enum distance_statistic {
 } distance_statistic;
 
 typedef struct distance_curves {
-    size_t reach, entries; /* distances -reach ... reach of one head */
-    /* [heads][entries]; count: the same for all components */
+    size_t reach, entries; /* reach: the largest distance; entries: 2 reach + 1 distances of one head */
+    /* [heads][entries]; the count is the same for all components */
     double *column[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
-    /* These are what --numbers writes, which is not centred; the same arrays where the figure is not centred either.
-     */
+    /* Values for --numbers, which are never centred; the same arrays as `column` where the figure is not centred
+     * either. */
     double *plain[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
 } distance_curves;
 
-/* Whether the data of a component holds numbers that differ from those drawn, and the options ask for the data. */
+/* Returns true if the options ask for the data of a component and its numbers differ from those drawn. */
 bool distance_curves_differ(const figure_source *source, deberta_component component);
 
 distance_curves distance_curves_open(const figure_source *source, size_t reach);
-/* A line of the data for each head and distance; and panels of the chosen heads, the terms and their sum in one, the
- * probabilities in the next. Notes say what the curves are and `over` what they were taken: "pairs of tokens".
- * with_edges: strokes between the buckets of the model. Ends with sheet_finish. */
+/* Adds a line of the data for each head and distance, and panels of the chosen heads: the terms and their sum in one,
+ * the probabilities in the next. Notes say what the curves are and over what they were taken; `over` names it, as in
+ * "pairs of tokens". with_edges: draws strokes between the buckets of the model. Ends with sheet_finish. */
 void distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bool with_edges, const char *over);

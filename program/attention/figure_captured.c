@@ -154,7 +154,7 @@ static const option lines_part[] = {PART_ROWS,
                     lines_look[] = {CENTER_ROW, LAYOUT_ROW, NO_MORE_ROWS};
 static const option_group lines_groups[] = FIGURE_GROUPS(lines_part, lines_look);
 
-/* A panel for each head and component; the titles say what distinguishes them. */
+/* Adds a panel for each head and component; the titles say what distinguishes them. */
 static void add_line_panels(figure_sheet *sheet, const panel_column *columns, size_t count, line_view *view)
 {
     const figure_source *source = sheet->source;

@@ -38,7 +38,8 @@ static void csv_text(FILE *out, const char *text)
     fputc(',', out);
 }
 
-/* Digits: 9 give a float back exactly, 12 are enough of a double. The sign of a NaN says nothing. */
+/* Writes a number of a CSV file: 9 digits give a float back exactly, 12 are enough for a double. The sign of a NaN is
+ * dropped, as it has no meaning. */
 static void csv_number(FILE *out, double value, int digits, char end)
 {
     if (isnan(value))
@@ -103,7 +104,7 @@ static deberta_status write_csv(const figure_data *data, const char *path, atomi
     FILE *out;
     unfinished_hold();
     const deberta_status made = atomic_file_open(file, path, err);
-    unfinished_add(made == DEBERTA_OK ? atomic_file_temporary(*file) : NULL); /* a long text takes seconds */
+    unfinished_add(made == DEBERTA_OK ? atomic_file_temporary(*file) : NULL); /* long texts take seconds */
     DEBERTA_TRY(made);
     DEBERTA_TRY(atomic_file_stream(&out, *file, err));
     if (data->matrix_count)
@@ -135,7 +136,7 @@ static void add_note(note_list *list, const char *key, const char *value)
     if (list->count < MOST_NOTES) list->notes[list->count++] = (export_note){key, value};
 }
 
-/* A list as JSON. */
+/* Adds a list to the metadata, as JSON. */
 static void add_list(note_list *list, const char *key, json_t *array)
 {
     char *text = array ? json_dumps(array, JSON_COMPACT) : NULL;

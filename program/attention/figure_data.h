@@ -13,11 +13,11 @@
 #include "program/frame/options.h"
 #include "viz/figure.h"
 
-static const size_t no_index = SIZE_MAX; /* of a matrix that belongs to no layer or head */
+static const size_t no_index = SIZE_MAX; /* layer or head of a matrix that belongs to none */
 
 typedef struct figure_matrix {
-    const char *name;    /* "c2c" */
-    size_t layer, head;  /* or no_index; all of one data the same way */
+    const char *name;    /* name such as "c2c" */
+    size_t layer, head;  /* or no_index, then in all matrices of the file */
     const float *values; /* [rows][columns] */
     size_t rows, columns;
 } figure_matrix;
@@ -29,27 +29,29 @@ typedef struct figure_column {
 } figure_column;
 
 typedef struct figure_data {
-    const common_options *options;                  /* whose memory the lists are */
-    const char *row_axis, *column_axis;             /* "query", "key" */
+    const common_options *options;                  /* owner of the lists' memory */
+    const char *row_axis, *column_axis;             /* names of the axes: "query", "key" */
     const figure_label *row_labels, *column_labels; /* or NULL */
-    const size_t *row_numbers, *column_numbers;     /* tokens of the text; NULL: 0, 1, 2 ... */
+    const size_t *row_numbers, *column_numbers;     /* token numbers in the text; NULL: 0, 1, 2 ... */
     figure_matrix *matrices;
     size_t matrix_count, matrix_capacity;
     figure_column *columns;
-    size_t column_count, column_capacity, line_count; /* line_count: of columns */
+    size_t column_count, column_capacity, line_count; /* line_count: length of each column */
 } figure_data;
 
-/* Matrices of one layer and head come one after the other and have one shape; all columns have line_count. */
+/* Add to the data. Matrices of one layer and head follow each other and have one shape; all columns have line_count
+ * lines. */
 void figure_data_add_matrix(figure_data *data, figure_matrix matrix);
 void figure_data_add_column(figure_data *data, figure_column column);
 
-/* A data file that is complete but has not its name yet, so that it appears together with the figure or not at all. */
+/* A data file that is complete but still has a temporary name, so that it appears together with the figure or not at
+ * all. */
 typedef struct figure_data_file {
     atomic_file *csv;
     export_file *tensors;
 } figure_data_file;
 
-/* .csv or .safetensors, by the suffix of the path. */
+/* Returns true if the suffix of the path is .csv or .safetensors. */
 bool figure_data_knows_suffix(const char *path);
 deberta_status figure_data_write(const figure_data *data, const char *path, const provenance_entry *provenance,
                                  size_t provenance_count, figure_data_file *file, deberta_error *err);

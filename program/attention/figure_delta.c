@@ -3,8 +3,8 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"
 
-/* The probabilities; of a term their change without it. Computed on the whole text: what is not shown takes part in the
- * softmax. */
+/* Returns the probabilities, or the change of the probabilities when one term is left out. It is computed on the
+ * whole text, because tokens that are not shown take part in the softmax. */
 static const float *figure_delta_matrix_of(void *context, const figure_source *source, size_t index,
                                            const panel_column *column)
 {

@@ -8,15 +8,15 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"
 
-/* The subtracted side; if the source is ablated and this side is not, the side from which the source is subtracted. */
+/* The subtracted side. Where only the source is ablated, this is the side from which the source is subtracted. */
 typedef struct other_side {
-    common_options options; /* the source's, with the ablations of this side */
-    deberta_model *model;   /* NULL: the source's */
+    common_options options; /* options of the source, with the ablations of this side */
+    deberta_model *model;   /* NULL: the source's model */
     deberta_model_info info;
-    deberta_session *session; /* NULL: the source's */
-    bool before;              /* an ablation: this side minus the source */
+    deberta_session *session; /* NULL: the source's session */
+    bool before;              /* true: a comparison with the unablated model, drawn as this side minus the source */
     token_view view;
-    bool own_view; /* else the source's */
+    bool own_view; /* false: the view of the source is used */
     capture capture;
 } other_side;
 
@@ -38,7 +38,7 @@ static _Noreturn void refuse_component(const figure_source *source, const debert
                  component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
 }
 
-/* Terms that one model lacks: refused where they are asked for by name, else left out, with a note. */
+/* Refuses a term that one model lacks if it was asked for by name; otherwise leaves it out, with a note. */
 static void choose_shared(figure_source *source, figure_sheet *sheet, const deberta_model_info *other)
 {
     const attention_options *asked = source->asked;
@@ -58,7 +58,7 @@ static void choose_shared(figure_source *source, figure_sheet *sheet, const debe
     }
 }
 
-/* Layers and heads are checked by source_open_capture: models may have more than those that are looked at. */
+/* Opens the other model. source_open_capture checks layers and heads, since models may have more than those shown. */
 static void open_other_model(figure_source *source, figure_sheet *sheet, other_side *other)
 {
     const deberta_model_info *own = &source->info, *its = &other->info;
@@ -87,7 +87,7 @@ static void open_unablated(figure_source *source, other_side *other)
     other->session = source_open_session(source, &other->options, source->model, DEBERTA_OBSERVE_ATTENTION);
 }
 
-/* The other one of two texts: of equal length, and the same after the choice of tokens. */
+/* Opens the second of two texts, which must have as many tokens as the first after the choice of tokens. */
 static void open_other_text(figure_source *source, other_side *other)
 {
     const size_t rows = source->input.rows;
@@ -117,7 +117,7 @@ static void encode_other(figure_source *source, other_side *other)
     source_observe(source, other->session ? other->session : source->session, other->view.row, &observer);
 }
 
-/* "mall", or "mall/shop" where the texts differ. */
+/* Labels a token as "mall", or as "mall/shop" where the texts differ. */
 static const figure_label *join_labels(const figure_source *source, const figure_label *own, const figure_label *its)
 {
     const size_t count = source->view.count;
@@ -142,8 +142,8 @@ static const float *subtract(void *context, const figure_source *source, size_t 
     return difference;
 }
 
-/* Probabilities have a separate scale and unit, but signs too: a range, symmetric unless it was chosen, in the colours
- * of signed panels. Limits below 0 are theirs where they are all there is. */
+/* Gives probabilities a scale and unit of their own. Their differences have signs, so they get the signed colours and
+ * a range that is symmetric unless it was chosen. Limits below 0 apply to them where no other panel is signed. */
 static void style_probabilities(attention_figure *figure)
 {
     bool alone = true;
@@ -152,13 +152,13 @@ static void style_probabilities(attention_figure *figure)
     figure->palettes[HEATMAP_RANGE] = figure->palettes[HEATMAP_SIGNED] ? figure->palettes[HEATMAP_SIGNED] : "polar";
     if (alone && figure->scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED) {
         figure->scales[HEATMAP_RANGE] = figure->scales[HEATMAP_SIGNED];
-        figure->scales[HEATMAP_SIGNED].policy = HEATMAP_SHARED; /* of no panel */
+        figure->scales[HEATMAP_SIGNED].policy = HEATMAP_SHARED; /* HEATMAP_SIGNED has no panel here */
     }
     figure->scales[HEATMAP_RANGE].symmetric = true;
     figure->units[HEATMAP_RANGE] = "difference of probability";
 }
 
-/* The largest magnitude of a kind in a row of panels. */
+/* Returns the largest magnitude among the panels of a kind in a row of panels. */
 static double row_reach(const attention_figure *figure, size_t row, heatmap_kind kind)
 {
     double reach = 0;
@@ -168,8 +168,8 @@ static double row_reach(const attention_figure *figure, size_t row, heatmap_kind
     return reach;
 }
 
-/* Gives each row its own scale if one is nearly white on the scale of another, as above an ablated layer, unless a
- * scale was chosen. Heads side by side are panels. */
+/* Gives each row its own scale if one would be nearly white on the scale of another, as above an ablated layer. A
+ * scale that was chosen is kept. In a figure without row titles, each panel of a row counts as a row. */
 static void part_scales(const figure_source *source, attention_figure *figure)
 {
     enum { LEAST_PART = 4 };
@@ -183,7 +183,7 @@ static void part_scales(const figure_source *source, attention_figure *figure)
         double least = INFINITY, most = 0;
         for (size_t row = 0; row < rows; row++) {
             const double reach = row_reach(&by_row, row, kinds[kind]);
-            if (reach > 0) least = fmin(least, reach); /* else identical */
+            if (reach > 0) least = fmin(least, reach); /* a reach of 0 means identical sides */
             most = fmax(most, reach);
         }
         dwarfed = dwarfed || most > LEAST_PART * least;
@@ -202,7 +202,7 @@ static const char *list_rows(const common_options *options, const attention_figu
     return list;
 }
 
-/* Moves the rows together that are not identical, or keeps the first where all are. */
+/* Removes the rows whose sides are identical, or keeps only the first where all are. */
 static void leave_out_rows(const common_options *options, attention_figure *figure, const bool *identical)
 {
     const size_t columns = figure->grid_columns;
@@ -228,7 +228,7 @@ static void leave_out_rows(const common_options *options, attention_figure *figu
     figure->row_titles = titles;
 }
 
-/* Says in words which panels are identical on both sides: a blank panel would leave it open. */
+/* Says in words which panels are identical on both sides, because a blank panel would not tell. */
 static void say_identical(figure_sheet *sheet, attention_figure *figure)
 {
     const common_options *options = sheet->source->options;
@@ -250,7 +250,7 @@ static void say_identical(figure_sheet *sheet, attention_figure *figure)
     if (figure->row_titles && left_out > 0) leave_out_rows(options, figure, identical);
     if (left_out < rows) return;
     sheet_note(sheet, "Both sides are identical. ");
-    if (!sheet->source->asked->shown.fitted) /* else it was said of the pieces */
+    if (!sheet->source->asked->shown.fitted) /* otherwise the figure of pieces has said so already */
         say_note(options, "note: both sides are identical, every difference is 0");
 }
 

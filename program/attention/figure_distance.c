@@ -19,8 +19,8 @@ static void figure_distance_fill(const figure_source *source, double *const colu
     scope_free(&curve.memory);
 }
 
-/* The curve of one matrix into its columns. Logits are drawn without what is constant over the keys, unless that is to
- * stay. */
+/* Adds the curve of one matrix to its columns. Logits are drawn without the part that is constant over the keys,
+ * unless --center keeps it. */
 static void figure_distance_measure(const figure_source *source, distance_curves *curves, size_t index,
                                     deberta_component component)
 {

@@ -1,7 +1,9 @@
 /* `attention embeddings` draws the input of absolute positions: content, position and their sum, with norms.
  *
- * Models with position_biased_input add them to the words, below the first layer. The others add them, if they have the
- * table, to the queries of the Enhanced Mask Decoder: there the content is H[L-1]. SPDX-License-Identifier: MIT */
+ * Models with position_biased_input add the positions to the words, below the first layer. Other models that have the
+ * table add it to the queries of the Enhanced Mask Decoder, where the content is H[L-1].
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "program/attention/figure_kind.h"
@@ -16,10 +18,10 @@ typedef struct embedding_parts {
     size_t width;         /* E, or h in the decoder */
     double *whole[PARTS]; /* [n][width] */
     const float *shown[PARTS];
-    double *norm[PARTS]; /* [count] */
+    double *norm[PARTS]; /* [count] norm of each shown row */
 } embedding_parts;
 
-/* Words and positions from the tables; in the decoder the words give way to H[L-1]. */
+/* Reads words and positions from the tables; in the decoder H[L-1] takes the place of the words. */
 static void read_parts(figure_source *source, embedding_parts *parts)
 {
     const deberta_model_info *info = &source->info;
@@ -65,7 +67,7 @@ typedef struct embedding_figure {
     chart_figure norms;
 } embedding_figure;
 
-/* The panels, and the norms under them. */
+/* Lays out the panels, and the norms below them. */
 static deberta_status layout(draw_list *list, const void *what, figure_notes *notes, deberta_error *err)
 {
     const embedding_figure *figure = what;
@@ -79,10 +81,10 @@ static deberta_status layout(draw_list *list, const void *what, figure_notes *no
     return status;
 }
 
-/* A line of type for each token, as long as that is not higher than wide. */
+/* Returns the aspect of a cell that gives each token a line of type, at most a square. */
 static double cell_aspect(const figure_source *source, size_t width)
 {
-    /* mm of a panel, about: three side by side, and tokens */
+    /* width of one of three panels, and of a line of type, in mm */
     const double across = (figure_defaults(&source->asked->style).width_mm - 39) / PARTS;
     return fmin(fmin(3.2, 120 / (double)source->view.count) * (double)width / across, ATTENTION_MOST_ASPECT);
 }
@@ -110,8 +112,8 @@ static void describe_panels(const figure_sheet *sheet, const embedding_parts *pa
     figure->cell_aspect = cell_aspect(source, parts->width);
     figure->keep_row_mean = true;
     figure->units[HEATMAP_SIGNED] = "embedding";
-    figure->style.note = NULL; /* under the norms */
-    /* a few dimensions are often far larger than all others */
+    figure->style.note = NULL; /* the note stands below the norms */
+    /* one scale for each panel, because a few dimensions are often far larger than all others */
     if (!option_given(source->options, &source->asked->scales)) figure->scales[HEATMAP_SIGNED].policy = HEATMAP_ROBUST;
 }
 

@@ -11,7 +11,7 @@ static void figure_entropy_draw(figure_source *source, figure_sheet *sheet)
 {
     double *entropy = head_numbers(source), *distance = head_numbers(source), *offset = head_numbers(source);
     const size_t count = source->view.count;
-    const double evenly = log2((double)count); /* entropy of attention that is spread so */
+    const double evenly = log2((double)count); /* entropy in bits of uniform attention */
     const char *unit = source->asked->shown.words ? "words" : "tokens";
     attention_figure figure;
     source_encode(source);
@@ -38,7 +38,8 @@ static void figure_entropy_draw(figure_source *source, figure_sheet *sheet)
     figure.units[HEATMAP_SIGNED] = options_text(source->options, "i \u2212 j (%s)", unit);
     figure.units[HEATMAP_POSITIVE] = options_text(source->options, "|i \u2212 j| (%s)", unit);
     figure.units[HEATMAP_RANGE] = "entropy (bits)";
-    if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "blues"; /* as the distance beside it */
+    /* the same colours as the distance beside it */
+    if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "blues";
     panels_begin_at_zero(&figure, evenly);
     head_map_column(sheet, "entropy_bits", entropy);
     head_map_column(sheet, "mean_distance", distance);

@@ -14,7 +14,7 @@ typedef struct error_work {
     double worst;
 } error_work;
 
-/* Called for every query of every layer: takes what was captured of it away from the reference. */
+/* Subtracts the reference's attention from what was captured; called for every query of every layer. */
 static void on_row(void *context, const reference_attention_row *row)
 {
     error_work *work = context;
@@ -35,7 +35,7 @@ static void on_row(void *context, const reference_attention_row *row)
     }
 }
 
-/* The reference reads the same ids, in float64 from the embeddings on. */
+/* Runs the float64 reference on the same ids, from the embeddings on. */
 static void figure_error_compare(error_work *work)
 {
     const figure_source *source = work->source;
@@ -77,7 +77,7 @@ static void figure_error_draw(figure_source *source, figure_sheet *sheet)
     figure.units[HEATMAP_POSITIVE] = options_text(source->options, "error, %s", source->unit);
     figure.units[HEATMAP_RANGE] = figure.units[HEATMAP_LOG] = "error of a probability";
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++)
-        if (!figure.palettes[kind]) figure.palettes[kind] = "greys"; /* blue are the values themselves */
+        if (!figure.palettes[kind]) figure.palettes[kind] = "greys"; /* blue is used for the values themselves */
     const size_t count = component_columns(source, columns);
     for (size_t c = 0; c < count; c++) {
         columns[c].name = options_text(source->options, "%s_error", columns[c].name);

@@ -6,7 +6,7 @@
 #include "program/attention/figure_panels.h"
 #include "program/attention/figure_reference.h"
 
-/* Three captured terms and, of the tables alone, the product of both positions: a value for each distance. */
+/* Returns a captured term, or the product of both position tables, which depends on the distance alone. */
 static const float *figure_four_types_matrix_of(void *reference, const figure_source *source, size_t index,
                                                 const panel_column *column)
 {

@@ -9,9 +9,9 @@
 
 typedef struct kernel_work {
     figure_source *source;
-    size_t texts;             /* that have tokens */
+    size_t texts;             /* number of texts that have tokens */
     distance_sample *samples; /* [heads][components]; values NULL where unwanted */
-    distance_sample *plain;   /* the same for --numbers, of terms that are not centred; NULL: those that are drawn */
+    distance_sample *plain;   /* uncentred samples for --numbers; NULL: the same as those drawn */
 } kernel_work;
 
 static size_t sample_count(const kernel_work *w) { return source_heads(w->source) * DEBERTA_COMPONENT_COUNT; }
@@ -30,8 +30,8 @@ static void open_samples(kernel_work *w, size_t reach)
     }
 }
 
-/* Adds one captured text to the samples; terms come without the part that is constant over the keys, unless it is to
- * stay. */
+/* Adds one captured text to the samples. Terms lose the part that is constant over the keys, unless --center keeps
+ * it. */
 static void figure_kernel_add_text(kernel_work *w, const capture *captured, const token_view *view)
 {
     const figure_source *source = w->source;
@@ -78,7 +78,7 @@ static void run_texts(kernel_work *w)
     progress_end(&bar);
 }
 
-/* All distances of one sample into the lines of its head. */
+/* Writes all distances of one sample to the lines of its head. */
 static void summarise(const kernel_work *w, const distance_sample *sample, size_t k, const distance_curves *curves,
                       double *const column[DISTANCE_STATISTICS])
 {

@@ -5,7 +5,7 @@
 
 #include "program/attention/figure_panels.h"
 
-/* Draws with the tokens that the options show, or in words. */
+/* Draws the figure with the tokens that the options choose, or with words. */
 static void draw_once(figure_source *source, const figure_kind *kind, figure_sheet *sheet)
 {
     sheet_open(sheet, source);

@@ -9,28 +9,28 @@
 #include "program/attention/figure_sheet.h"
 
 typedef struct figure_kind {
-    command command; /* first: figure_run finds the kind by it */
-    bool all_rows;   /* shows more of the input than --row */
-    bool hidden;     /* hidden states are captured too */
-    /* Encodes, computes, describes a figure and its numbers, and ends with panels_finish or sheet_finish. */
+    command command; /* first member, by which figure_run finds the kind */
+    bool all_rows;   /* true: the figure shows more of the input than --row */
+    bool hidden;     /* true: hidden states are captured too */
+    /* Encodes, computes, and describes a figure and its numbers; ends with panels_finish or sheet_finish. */
     void (*draw)(figure_source *source, figure_sheet *sheet);
 } figure_kind;
 
 #define FIGURE_DECLARE(name) extern const figure_kind figure_##name;
 FIGURE_EACH(FIGURE_DECLARE)
 
-/* `deberta attention` without a kind takes the same. */
+/* Option groups of `attention components`, which `deberta attention` without a kind takes too. */
 extern const option_group figure_components_groups[];
 
-/* Opens, draws, closes. */
+/* Opens the source, draws the figure, and closes everything. */
 void figure_draw(const common_options *options, const figure_kind *kind);
-/* Draws the kind whose command the options are of. */
+/* Draws the figure whose command the options belong to, and returns the exit code. */
 int figure_run(const common_options *options);
 
 #define FIRST_HEAD .layers = "0", .heads = "0"
 #define EVERY_HEAD .layers = "all", .heads = "all"
 
-/* The options of a kind: tables of the part that is shown, and of its colours and layout. */
+/* Option groups of a kind: `part` selects what is shown, `look` its colours and layout. */
 #define FIGURE_GROUPS(part, look)                                                                                      \
     {                                                                                                                  \
         {attention_input_rows, 0, "input"}, {part, 0, "part of it"}, {look, 0, "colours and layout"},                  \
@@ -47,6 +47,7 @@ int figure_run(const common_options *options);
         .summary = summary_,                                                                                           \
         .arguments = "MODEL",                                                                                          \
         .most_outputs = FIGURE_MOST_PATHS,                                                                             \
+        .writes = WRITES_OWN,                                                                                          \
         .groups = groups_,                                                                                             \
         .size = sizeof(attention_options),                                                                             \
         .defaults = &(const attention_options){ATTENTION_DEFAULTS, __VA_ARGS__},                                       \

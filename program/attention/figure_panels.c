@@ -26,7 +26,7 @@ size_t component_columns(const figure_source *source, panel_column columns[DEBER
     return count;
 }
 
-/* --mark, as cells of the view. */
+/* Finds the cells of --mark in the view. */
 static void find_marks(const figure_source *source, attention_figure *figure)
 {
     const cell_list *asked = &source->asked->marks;
@@ -68,7 +68,8 @@ void panels_open(const figure_sheet *sheet, attention_figure *figure)
         const int chosen = kind == HEATMAP_SIGNED ? asked->signed_palette : asked->palette;
         if (chosen >= 0) figure->palettes[kind] = palette_list[chosen];
     }
-    if (asked->palette < 0) figure->palettes[HEATMAP_LOG] = "blues"; /* probabilities in both */
+    /* the same colours as probabilities on a linear scale */
+    if (asked->palette < 0) figure->palettes[HEATMAP_LOG] = "blues";
     find_marks(source, figure);
 }
 
@@ -90,7 +91,7 @@ const float *captured_matrix(void *context, const figure_source *source, size_t 
                           0);
 }
 
-/* Did the session take this component out of the head? */
+/* Returns true if the session ablated this component of the head. */
 static bool is_ablated(const figure_source *source, size_t index, deberta_component component)
 {
     for (size_t k = 0; k < source->options->ablated.count; k++) {
@@ -110,7 +111,8 @@ bool panel_is_zero(const attention_panel *panel, size_t cells)
     return zero;
 }
 
-/* Panels of one column follow each other: each has the head as its title, and the colour bar says what it is. */
+/* Lets the panels of one column follow each other. The head is the title of each, and the colour bar names the
+ * quantity. */
 static void flow_panels(const figure_source *source, attention_figure *figure, const panel_column *column)
 {
     figure->grid_columns = figure->grid_rows;
@@ -183,11 +185,11 @@ void panels_begin_at_zero(attention_figure *figure, double reach)
 
 /* ------------------------------------------------------------------------------------------------- pieces or words */
 
-/* Taller figures of pieces become figures of words, where these are lower. */
+/* Height above which a figure of pieces becomes a figure of words, if that is lower. */
 static const double pleasant_height = 150; /* mm */
 
-/* Lays out the figure in words, with so many panels side by side (0: as it chooses): its panels hold nothing, and
- * layouts do not depend on their cells. */
+/* Lays out the figure in words with this many panels side by side (0: automatic). Its panels hold no values, since
+ * the layout does not depend on them. */
 static bool lay_out_words(const figure_sheet *sheet, const attention_figure *figure, size_t columns, bool drop_special,
                           figure_notes *notes)
 {
@@ -220,8 +222,8 @@ static bool lay_out_words(const figure_sheet *sheet, const attention_figure *fig
     return fine;
 }
 
-/* Whether tokens or page have no room for pieces, and both have room for words. A choice of columns is a choice of
- * height. */
+/* Returns true if the tokens do not fit, or the figure does not fit on a page, as pieces but does as words. A given
+ * --columns fixes the height. */
 static bool wants_words(const figure_sheet *sheet, const attention_figure *figure)
 {
     const figure_source *source = sheet->source;
@@ -241,7 +243,7 @@ static bool wants_words(const figure_sheet *sheet, const attention_figure *figur
            words.page_height <= FIGURE_HIGHEST_MM && (!tokens || words.page_height < pieces.page_height);
 }
 
-/* Whether the tokens have room, and the figure on a page. */
+/* Returns true if the tokens have room, and the figure fits on a page. */
 static bool shows(const attention_figure *figure)
 {
     figure_notes notes = {0};
@@ -250,7 +252,7 @@ static bool shows(const attention_figure *figure)
            notes.page_height <= FIGURE_HIGHEST_MM;
 }
 
-/* Whether they have it with so many panels side by side (0: as it chooses) in this type. */
+/* Returns true if tokens and figure fit with this many panels side by side (0: automatic) at this font size. */
 static bool shows_tokens(const attention_figure *figure, size_t columns, double font_size)
 {
     attention_figure other = *figure;
@@ -266,7 +268,7 @@ static bool shows_words(const figure_sheet *sheet, const attention_figure *figur
            !notes.positions && notes.page_height <= FIGURE_HIGHEST_MM;
 }
 
-/* Returns the option that makes room for words if --layout leaves none: fewer words, or the program's own choice. */
+/* Returns the option that makes room for words if --layout leaves none: fewer words, or an automatic layout. */
 static const char *find_room_for_words(const figure_sheet *sheet, const attention_figure *figure)
 {
     const token_view_choice *shown = &sheet->source->asked->shown;
@@ -276,7 +278,7 @@ static const char *find_room_for_words(const figure_sheet *sheet, const attentio
     return shows_words(sheet, figure, 0, false) ? "leaving out --layout" : NULL;
 }
 
-/* The options that would show the tokens: other columns, smaller type, both, words; NULL if none do. */
+/* Returns the options that would show the tokens: other columns, smaller type, both, or words; NULL if none do. */
 static const char *find_room(const figure_sheet *sheet, const attention_figure *figure)
 {
     const common_options *options = sheet->source->options;
@@ -292,7 +294,7 @@ static const char *find_room(const figure_sheet *sheet, const attention_figure *
     return find_room_for_words(sheet, figure);
 }
 
-/* The first of some widths of paper that has room for the tokens; 0: none of them. */
+/* Returns the first of some paper widths that has room for the tokens; 0 if none has. */
 static double find_width(const attention_figure *figure)
 {
     static const double widths[] = {85, 120, 174, 250, 350, 500, 700, 1000};
@@ -305,7 +307,7 @@ static double find_width(const attention_figure *figure)
     return 0;
 }
 
-/* How many tokens from the first one on have room; 0: the panels' rows are no tokens that can be counted so. */
+/* Returns how many tokens, from the first one on, have room; 0 if the rows of the panels are not tokens. */
 static size_t count_that_fit(const figure_sheet *sheet, const attention_figure *figure)
 {
     const token_view_choice *shown = &sheet->source->asked->shown;
@@ -320,7 +322,8 @@ static size_t count_that_fit(const figure_sheet *sheet, const attention_figure *
     return low;
 }
 
-/* Says that tokens did not fit, and what would show them: only what has been tried. */
+/* Tells the user that tokens did not fit, and which options would show them; only options that were tried are
+ * named. */
 static void tell_positions(const figure_sheet *sheet, const attention_figure *figure)
 {
     const common_options *options = sheet->source->options;
@@ -349,7 +352,7 @@ static void tell_positions(const figure_sheet *sheet, const attention_figure *fi
              figure->queries, asked, text);
 }
 
-/* A tower of panels on a page that has room beside it. */
+/* Tells the user about a wider page if panels are stacked in one tower with empty space beside it. */
 static void tell_width(const figure_sheet *sheet, const attention_figure *figure, const figure_notes *notes)
 {
     const double asked = figure_defaults(&figure->style).width_mm;

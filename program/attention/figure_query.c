@@ -4,10 +4,10 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/head_map.h"
 
-/* More keys than that, and markers would hide the bars: the sum is a line. */
+/* Above this many keys, markers would hide the bars, so the sum is drawn as a line. */
 enum { MOST_MARKERS = 80 };
 
-/* The data, one line for each head and key: raw values, as everywhere. */
+/* The data, one line for each head and key, never centred. */
 typedef struct query_table {
     double *layer, *head, *key, *component[DEBERTA_COMPONENT_COUNT];
     const char **label;
@@ -58,7 +58,7 @@ static const double *drawn_row(const figure_source *source, const double *row)
     return drawn;
 }
 
-/* A bar for each term, and their sum. */
+/* Adds a bar for each term, and their sum. */
 static void fill_panel(const figure_source *source, const query_table *table, size_t index, size_t query,
                        chart_panel *panel)
 {

@@ -3,10 +3,12 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"
 
-/* Up to five layers are side by side, more of them in lines of four: panels of one line with twelve say little. */
+/* Up to five layers are drawn side by side, more of them in lines of four, since twelve panels in a line are too
+ * small. */
 enum { MOST_ABREAST = 5, FEW_ABREAST = 4 };
 
-/* Rollout multiplies the layers from the first one on, whichever are drawn. */
+/* Encodes all layers up to `last`, because rollout multiplies the layers from the first one on, whichever are
+ * drawn. */
 static void encode_up_to(figure_source *source, size_t last)
 {
     size_t *const chosen = source->layers, count = source->layer_count;
@@ -74,8 +76,7 @@ static void figure_rollout_draw(figure_source *source, figure_sheet *sheet)
 }
 
 static const option part[] = {PART_ROWS, NO_MORE_ROWS};
-/* Later layers are pale beside the first, which is half diagonal: each panel has its own scale unless another is asked
- * for. */
+/* Each panel has its own scale by default: later layers are pale beside the first, which is half diagonal. */
 static const option look[] = {SCALE_ROW, PALETTE_ROW, LOG_ROW,    ANNOTATE_ROW,
                               MARK_ROW,  LETTERS_ROW, LAYOUT_ROW, NO_MORE_ROWS};
 static const option_group groups[] = FIGURE_GROUPS(part, look);

@@ -1,4 +1,4 @@
-/* `attention shares` draws the worth of each term to each head, as heat maps or as bars.
+/* `attention shares` draws how much each term contributes to each head, as heat maps or as bars.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/attention_terms.h"
@@ -6,7 +6,8 @@
 #include "program/attention/head_map.h"
 #include "program/frame/progress.h"
 
-/* Wording of a measure. Variance shares and Shapley values can be negative and add up to something; KL neither. */
+/* Wording of a measure. Variance shares and Shapley values can be negative and have a meaningful sum; KL has neither
+ * property. */
 typedef struct measure_look {
     const char *column, *unit, *note;
     bool adds_up;
@@ -23,7 +24,7 @@ static const measure_look looks[MEASURES] = {
 
 typedef struct shares {
     double *values[MEASURES][ATTENTION_TERMS]; /* [heads] */
-    double *total;                             /* bits that the Shapley values add up to */
+    double *total;                             /* sum of the Shapley values in bits */
 } shares;
 
 static void measure_head(const figure_source *source, size_t index, shares *s)
@@ -55,7 +56,7 @@ static void measure_heads(const figure_source *source, shares *s)
     progress_end(&bar);
 }
 
-/* The data holds all three measures, whichever is drawn. */
+/* Adds the columns of all three measures, whichever is drawn. */
 static void add_columns(figure_sheet *sheet, const shares *s)
 {
     const figure_source *source = sheet->source;
@@ -68,7 +69,8 @@ static void add_columns(figure_sheet *sheet, const shares *s)
     head_map_column(sheet, "kl_uniform_bits", s->total);
 }
 
-/* Kind of heat map of the values: without negative values half of a diverging scale would stay unused. */
+/* Returns the kind of heat map for the values: without negative values, half of a diverging scale would stay
+ * unused. */
 static heatmap_kind kind_of_values(const figure_source *source, const shares *s)
 {
     for (deberta_component t = 0; t <= DEBERTA_P2C; t++)
@@ -134,7 +136,7 @@ static void draw_bars(figure_sheet *sheet, const shares *s)
     sheet_finish(sheet, chart_layout, &chart);
 }
 
-/* Bars have no colour scale and no cells. */
+/* Refuses options of colour scales and cells for bars, which have neither. */
 static void check_form(const attention_options *asked)
 {
     const void *const of_maps[] = {&asked->scales, &asked->palette, &asked->signed_palette, &asked->annotate};

@@ -18,20 +18,20 @@ static void figure_sheet_add(figure_sheet *sheet, const char *key, const char *v
         sheet->provenance[sheet->style.provenance_count++] = (provenance_entry){key, value};
 }
 
-/* "0-4,7": as one would type it. */
+/* Writes indices as a user would type them: "0-4,7". */
 static const char *list_indices(const common_options *options, const size_t *indices, size_t count)
 {
     const char *text = "";
     for (size_t k = 0, last; k < count; k = last + 1) {
         for (last = k; last + 1 < count && indices[last + 1] == indices[last] + 1;) last++;
-        if (last == k + 1) last = k; /* "0,1" */
+        if (last == k + 1) last = k; /* a run of two is written "0,1" */
         text = options_text(options, k ? "%s,%zu" : "%s%zu", text, indices[k]);
         if (last > k) text = options_text(options, "%s-%zu", text, indices[last]);
     }
     return text;
 }
 
-/* The ids of the row, cut where they would fill a page. */
+/* Lists the ids of the row, cut where they would fill a page. */
 static const char *list_ids(const figure_source *source)
 {
     enum { MOST_BYTES = 1024 };
@@ -47,8 +47,8 @@ static const char *list_ids(const figure_source *source)
     return options_text(source->options, "%s", text);
 }
 
-/* Does any of the files that are asked for tell where it comes from? A .csv does not; nor is the model, which may be
- * gigabytes, read for it once more. */
+/* Returns true if any of the files asked for holds provenance. A .csv does not, and the model, which may be
+ * gigabytes, is then not read again for its digest. */
 static bool writes_provenance(const attention_options *asked)
 {
     return asked->reading.common.outs.count > 0 || asked->latex ||
@@ -65,7 +65,8 @@ static void add_provenance(figure_sheet *sheet, figure_source *source)
     figure_sheet_add(sheet, "Software", "deberta " DEBERTA_VERSION_TEXT);
     figure_sheet_add(sheet, "Figure", figure_name(source));
     if (!source->asked->anonymous) figure_sheet_add(sheet, "Model", source->info.name);
-    if (!source->asked->anonymous) { /* the digest of a published checkpoint names it too */
+    /* anonymous figures omit the digest too, since it identifies a published checkpoint */
+    if (!source->asked->anonymous) {
         figure_sheet_add(sheet, "Model SHA-256", source->digest);
         figure_sheet_add(sheet, "Text", input->texts ? input->texts[source->view.row] : NULL);
         figure_sheet_add(sheet, "Pair", input->pairs ? input->pairs[source->view.row] : NULL);
@@ -110,7 +111,7 @@ static void add_to_title(figure_sheet *sheet, const char *what)
     sheet->style.title = title ? options_text(sheet->source->options, "%s (%s)", title, what) : what;
 }
 
-/* Names the ablations in picture, title and caption: the unchanged model looks different. */
+/* Names the ablations in picture, title and caption, because the unchanged model looks different. */
 static void say_ablated(figure_sheet *sheet)
 {
     const common_options *options = sheet->source->options;
@@ -118,7 +119,7 @@ static void say_ablated(figure_sheet *sheet)
     add_to_title(sheet, options_text(options, "ablated: %s", options->ablated.text));
 }
 
-/* Likewise. */
+/* Names the precision of the weights in the same places. */
 static void say_precision(figure_sheet *sheet)
 {
     const char *precision = low_precision_name(sheet->source->options);
@@ -127,7 +128,7 @@ static void say_precision(figure_sheet *sheet)
     add_to_title(sheet, precision);
 }
 
-/* SHOW_* of what is captured for the figure. */
+/* Returns the SHOW_* bits of what is captured for the figure. */
 static unsigned shown_components(const figure_source *source)
 {
     unsigned shown = 0;
@@ -176,7 +177,7 @@ void sheet_add_numbers(figure_sheet *sheet, const char *name, const double *numb
 
 /* --------------------------------------------------------------------------------------------------------- files */
 
-/* The data and the LaTeX file wait under temporary names until the figure is written. */
+/* The data and the LaTeX file under temporary names, until the figure is written. */
 typedef struct side_files {
     figure_data_file data;
     atomic_file *latex;
@@ -224,7 +225,7 @@ const char *sheet_remedies(const figure_sheet *sheet, const char *words)
     size_t count = 0;
     for (const char *at = words; *at && count < MOST; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
         const char *name = options_text(options, "%.*s", (int)strcspn(at, ","), at);
-        const char *end = strchr(name, ' '); /* of what the option's value is called */
+        const char *end = strchr(name, ' '); /* end of the word in front of the option's value */
         if (is_remedy(sheet->source, end ? options_text(options, "%.*s", (int)(end - name), name) : name))
             kept[count++] = name;
     }
@@ -233,7 +234,7 @@ const char *sheet_remedies(const figure_sheet *sheet, const char *words)
     return text;
 }
 
-/* The options that make this figure lower. Words are those that heat maps would have taken by themselves. */
+/* Returns the options that make this figure lower. Words are left out if heat maps would have chosen them already. */
 static const char *sheet_lower(const figure_sheet *sheet, const figure_notes *notes)
 {
     return sheet_remedies(sheet, notes->positions ? "layers,heads,components,token-range A:B,layout"

@@ -15,7 +15,7 @@
 const char *figure_name(const figure_source *source)
 {
     const char *space = strchr(source->options->command->name, ' ');
-    return space ? space + 1 : "components"; /* of the command itself */
+    return space ? space + 1 : "components"; /* second word of the command's name */
 }
 
 void source_must(const figure_source *source, deberta_status status, const deberta_error *error)
@@ -26,11 +26,11 @@ void source_must(const figure_source *source, deberta_status status, const deber
 
 /* ----------------------------------------------------------------------------------------------------- selection */
 
-/* The model must have at least one of the components that are shown. */
+/* Chooses the components to show; the model must have at least one of them. */
 static void choose_components(figure_source *source)
 {
     const attention_options *asked = source->asked;
-    bool any = asked->components == 0; /* of a kind that captures none of them */
+    bool any = asked->components == 0; /* true: the kind captures no components */
     char list[COMPONENT_LIST_BYTES];
     for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
         source->components[c] = asked->components >> c & 1 && component_is_in(c, &source->info);
@@ -43,7 +43,7 @@ static void choose_components(figure_source *source)
     usage_wrong(source->options, "this figure shows %s, of which the model has none", list);
 }
 
-/* The chosen ones, ascending. */
+/* Returns the chosen indices, ascending. */
 static size_t *choose_indices(const figure_source *source, const char *const *member, size_t limit, size_t *count)
 {
     bool *flags = options_take(source->options, limit + 1, sizeof *flags);
@@ -54,8 +54,7 @@ static size_t *choose_indices(const figure_source *source, const char *const *me
     return chosen;
 }
 
-/* Chooses the first ablated layer or head if the options choose none: the others would look as if nothing had been
- * ablated. */
+/* Chooses the first ablated layer or head if the options choose none; otherwise nothing would seem ablated. */
 static void prefer_ablated(const figure_source *source, const void *member, size_t ablated, size_t *chosen,
                            size_t count)
 {
@@ -145,7 +144,7 @@ deberta_session *source_open_session(figure_source *source, const common_options
     return session;
 }
 
-/* Everything chosen of a model, which may have fewer layers and heads than the one they were chosen of. */
+/* Selects everything chosen from a model, which may have fewer layers and heads than the one it was chosen for. */
 static void select_wanted(const figure_source *source, const deberta_model_info *info, capture *capture)
 {
     for (size_t k = 0; k < source->layer_count; k++) {
@@ -251,7 +250,7 @@ const unsigned char *source_mask(const figure_source *source)
     const unsigned char *whole = source_text_mask(source);
     if (!whole || view->whole) return whole;
     unsigned char *kept = options_take(source->options, view->count, sizeof *kept);
-    for (size_t k = 0; k < view->count; k++) /* inputs with masks are ids: a row of the view is one token */
+    for (size_t k = 0; k < view->count; k++) /* inputs with masks are ids, so a row of the view is one token */
         kept[k] = whole[view->members[view->starts[k]]];
     return kept;
 }
@@ -261,7 +260,7 @@ const size_t *source_positions(const figure_source *source)
     return source->asked->shown.words ? NULL : token_view_numbers(&source->view);
 }
 
-/* The only row of the view with this name. */
+/* Returns the row of the view with this name, which must be unique. */
 static size_t query_of_word(const figure_source *source, const char *word)
 {
     const token_view *view = &source->view;

@@ -5,14 +5,14 @@
 #include "program/attention/figure_panels.h"
 #include "program/attention/figure_reference.h"
 
-/* What the picture and its sentence call it: attention times the length of what the value becomes. */
+/* Name of the quantity in the picture and its sentence: attention times the norm of the projected value. */
 #define WEIGHTED_NORM "\u03b1\u1d62\u2c7c \u2016W\u2092 v\u2c7c\u2016"
 
-/* Values and the output projection are no part of what a session shows, and norms need no speed: the float64 reference
- * computes them from the observed hidden states, which are the engine's. */
+/* Norms of the projected values. A session does not expose values and the output projection, so the float64 reference
+ * computes them from the observed hidden states of the engine. */
 typedef struct value_norms {
     reference_model *reference;
-    double *of_layer; /* [A][n] of the layer that is being drawn */
+    double *of_layer; /* [A][n] norms of the current layer */
 } value_norms;
 
 static const float *figure_value_weighted_matrix_of(void *context, const figure_source *source, size_t index,

@@ -9,11 +9,11 @@
 #include "core/base/text.h"
 #include "program/frame/input/input_batch.h"
 
-/* A word that holds more than one of so many parts of a text is no unit that a reader of the text would look at. */
+/* A text is not merged into words if one word would hold more than one part in this many of its pieces. */
 enum { MOST_WORDS_SHARE = 3 };
 
-/* The mark that SentencePiece puts before characters it does not know: a bar as high as the type. */
-static const char lone_space[] = "\u2581", byte_space[] = "\u0120"; /* as byte-level vocabularies write it */
+/* Mark that SentencePiece puts before an unknown character, drawn as a bar as high as the type. */
+static const char lone_space[] = "\u2581", byte_space[] = "\u0120"; /* the same mark in byte-level vocabularies */
 
 token_view_rule token_view_rule_of(deberta_component component)
 {
@@ -27,8 +27,7 @@ static const deberta_tokens *tokens_of(const input_batch *input, size_t row)
     return input->token_lists ? input->token_lists[row] : NULL;
 }
 
-/* Bytes of the white space that a text of `bytes` begins with, one character of it; 0: it begins with something else.
- */
+/* Returns the bytes of the one white-space character that a text of `bytes` begins with; 0 if it begins with none. */
 static size_t leading_space(const char *text, size_t bytes)
 {
     uint32_t character;
@@ -36,9 +35,10 @@ static size_t leading_space(const char *text, size_t bytes)
     return length > 0 && utf8_is_space(character) ? length : 0;
 }
 
-/* The first column of a row of texts is 0, so token t of the text is entry t of its list. A word begins after white
- * space, with every segment, with a special token, and with each piece of a script that has no white space. White space
- * belongs to the piece after it (SentencePiece, also where that is nothing else), or to none. */
+/* Returns true if token t begins a word. The first column of a row of texts is 0, so token t of the text is entry t
+ * of its list. A word begins after white space, with every segment, with a special token, and with each piece of a
+ * script that has no white space. White space belongs to the piece after it (SentencePiece, also where the piece is
+ * nothing else), or to none. */
 static bool begins_word(const input_batch *input, size_t row, size_t t)
 {
     const deberta_tokens *list = tokens_of(input, row);
@@ -54,7 +54,7 @@ static bool begins_word(const input_batch *input, size_t row, size_t t)
     return leading_space(text + skipped, span.begin - skipped) > 0 || word_ends_between(text, bytes, before, span);
 }
 
-/* A word as the text has it; a token that is none by its name. */
+/* Returns the label of a word as written in the text, or the name of a token that is no word. */
 static const char *label_of(token_view *view, const input_batch *input, const token_view_choice *choice, size_t index)
 {
     const size_t first = view->members[view->starts[index]], last = view->members[view->starts[index + 1] - 1];
@@ -74,7 +74,7 @@ static void choose_tokens(token_view *view, const input_batch *input, const toke
     const size_t n = view->span[1], end = choice->end < n ? choice->end : n;
     for (size_t t = choice->first; t < end; t++) {
         if (choice->drop_special && input->special[view->first_token + t]) continue;
-        /* a word of which something was left out goes on with the next piece that is shown */
+        /* a word with hidden pieces goes on with the next shown piece */
         bool merged = choice->words && members > 0;
         for (size_t between = last + 1; merged && between <= t; between++)
             merged = !begins_word(input, view->row, between);
@@ -88,7 +88,7 @@ static void choose_tokens(token_view *view, const input_batch *input, const toke
     view->whole = view->count == n;
 }
 
-/* Whether a piece is inside a word, and would look like a separate word. Punctuation does not. */
+/* Returns true if a piece is inside a word but would look like a separate word. Punctuation does not. */
 static bool is_inside(const token_view *view, const input_batch *input, size_t token)
 {
     const size_t place = view->first_token + token;

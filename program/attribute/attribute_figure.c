@@ -19,7 +19,8 @@ static double largest_attribution(const double *values, size_t count)
 
 static bool has_types(const deberta_attribution *a) { return largest_attribution(a->token_types, a->tokens) > 0; }
 
-/* Bars of less than a hundredth of the largest attribution would be a line. */
+/* Returns true if positions or token types have an attribution worth a bar: below a hundredth of the largest it would
+ * be a line. */
 static bool shows_positions(const deberta_attribution *a)
 {
     return attribute_has_positions(a) &&
@@ -43,7 +44,7 @@ static void fill_tokens(scope *memory, const attributed_text *text, shaded_text 
     to->count = text->changed & DEBERTA_ATTRIBUTE_WORDS ? count : 0;
 }
 
-/* "-3", "+12 to +15": the distances that share a row. */
+/* Returns the name of the distances that share a row: "-3", "+12 to +15". */
 static const char *distance_name(chart_columns *c, const deberta_attribution_distance *d)
 {
     const char *ends[2];
@@ -54,7 +55,7 @@ static const char *distance_name(chart_columns *c, const deberta_attribution_dis
     return d->first == d->last ? ends[0] : chart_text(c, "%s to %s", ends[0], ends[1]);
 }
 
-/* One scale of all bars: the ends that stacked parts reach. */
+/* Returns one scale for all bars, up to the ends of the stacked parts. */
 static chart_axis scale_of_bars(const deberta_attribution *a)
 {
     chart_axis axis = {.label = "attribution", .from_zero = true};
@@ -67,12 +68,12 @@ static chart_axis scale_of_bars(const deberta_attribution *a)
         axis.low = fmin(axis.low, fmin(a->positions[t], 0) + fmin(a->token_types[t], 0));
         axis.high = fmax(axis.high, fmax(a->positions[t], 0) + fmax(a->token_types[t], 0));
     }
-    axis.low *= 1.05; /* so that no bar ends in the frame */
+    axis.low *= 1.05; /* keeps the longest bar off the frame */
     axis.high *= 1.05;
     return axis;
 }
 
-/* A bar for each row of the table. */
+/* Adds a bar for each row of the table. */
 static void add_distances(chart_columns *c, const deberta_attribution *a, chart_axis scale)
 {
     if (a->distance_count == 0) return;
@@ -173,7 +174,7 @@ deberta_status attribute_draw(const void *what, const figure_style *style, const
     return status;
 }
 
-/* Columns of the numbers, one line after the other. */
+/* Columns of the numbers as they are filled, line by line. */
 typedef struct number_lines {
     const char **parts, **labels;
     double *indices, *values;

@@ -11,13 +11,13 @@ enum { BAR_CELLS = 24, SHOWN_DISTANCES = 12 };
 
 const char *attribute_word(const char *token)
 {
-    static const char *const marks[] = {"\xE2\x96\x81", "\xC4\xA0"}; /* of SentencePiece, of byte pairs */
+    static const char *const marks[] = {"\xE2\x96\x81", "\xC4\xA0"}; /* marks of SentencePiece and of byte pairs */
     for (size_t k = 0; k < sizeof marks / sizeof *marks; k++)
         if (strncmp(token, marks[k], strlen(marks[k])) == 0) return token + strlen(marks[k]);
     return token;
 }
 
-/* "logit of “good”". */
+/* Returns a name such as "logit of “good”". */
 static const char *answer_text(const common_options *options, const attributed_text *text)
 {
     const char *answer = options_text(options, "%s of \u201c%s\u201d", text->of, attribute_word(text->answer));
@@ -67,7 +67,7 @@ static void show_distance(FILE *out, const deberta_attribution_distance *d, doub
     fprintf(out, "  (c2p %+.4f, p2c %+.4f)\n", d->c2p, d->p2c);
 }
 
-/* The largest ones, in the order of the table. */
+/* Prints the largest rows, in the order of the table. */
 static void show_distances(FILE *out, const common_options *options, const attributed_text *text, double most)
 {
     const deberta_attribution *a = text->found;

@@ -1,4 +1,4 @@
-/* Writes the attributions of a text for a person and as JSON, and draws them. SPDX-License-Identifier: MIT */
+/* Writes the attributions of a text as text and as JSON, and draws them. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "include/deberta_training.h"
@@ -7,21 +7,21 @@
 #include "program/tasks/task_run.h"
 #include "viz/figure.h"
 
-/* Attributions of one text and what they are of. Names and tokens live as long as the options. */
+/* Attributions of one text and the answer they explain. Names and tokens live as long as the options. */
 typedef struct attributed_text {
     const deberta_attribution *found;
     const char *head;
-    const char *answer, *contrast; /* contrast NULL: none */
+    const char *answer, *contrast; /* contrast: NULL: none */
     size_t answer_index, contrast_index;
     const char *of, *method, *baseline, *parts;
-    const char *asked;           /* the token whose logits these are; NULL: the text's */
-    size_t asked_token;          /* its number */
+    const char *asked;           /* token whose logits are explained; NULL: those of the text */
+    size_t asked_token;          /* index of that token */
     const figure_label *tokens;  /* [found->tokens] */
-    const deberta_place *places; /* [found->tokens] in the text */
-    unsigned changed;            /* DEBERTA_ATTRIBUTE_WORDS ... */
-    const char *text, *pair;     /* as they were read, of a figure; NULL: no second segment */
-    const char *model, *digest;  /* of a figure */
-    const char *latex;           /* --latex; NULL: none */
+    const deberta_place *places; /* [found->tokens] spans in the text */
+    unsigned changed;            /* set of DEBERTA_ATTRIBUTE_WORDS ... */
+    const char *text, *pair;     /* text and second segment of a figure as they were read; pair: NULL: none */
+    const char *model, *digest;  /* model of a figure, and its digest */
+    const char *latex;           /* value of --latex; NULL: none */
     const common_options *options;
 } attributed_text;
 

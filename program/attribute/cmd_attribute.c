@@ -26,7 +26,7 @@ typedef struct attribute_options {
     reading_options reading;
     const char *class, *answer, *token;
     int head, of, method, baseline, mlm_decoder;
-    unsigned parts; /* DEBERTA_ATTRIBUTE_WORDS ... */
+    unsigned parts; /* set of DEBERTA_ATTRIBUTE_WORDS ... */
     const char *numbers;
     size_t steps;
     const char *latex;
@@ -41,11 +41,11 @@ typedef struct attribute_job {
     deberta_task task;
     int32_t mask_id, baseline_id;
     bool mask_noted;
-    attributed_text *kept;    /* what is drawn; NULL: nothing */
-    deberta_attribution *own; /* its numbers */
+    attributed_text *kept;    /* text to draw; NULL: none */
+    deberta_attribution *own; /* attributions of `kept` */
     bool has_drawn;
-    float *logits; /* [width] of the text at hand */
-    size_t token;  /* whose they are */
+    float *logits; /* [width] logits of the current text */
+    size_t token;  /* token that the logits belong to */
 } attribute_job;
 
 /* ------------------------------------------------------------------------------------------------------------- choices */
@@ -63,7 +63,7 @@ static void parse_attributed_parts(common_options *options, const char *text, vo
 
 static bool has_head(const task_run *run, deberta_task task) { return run->batches.info.tasks_present & 1u << task; }
 
-/* The head of --head, or what the other options speak of. */
+/* Returns the head of --head, or the one that the other options imply. */
 static asked_head choose_head(const attribute_job *job)
 {
     const attribute_options *o = job->asked;
@@ -128,7 +128,7 @@ static void attribute_begin(task_run *run)
 
 /* ------------------------------------------------------------------------------------------------- what is asked of a text */
 
-/* The one token that a word is at the [MASK]; false: the record has a problem now. */
+/* Finds the one token that a word is at the [MASK]; returns false if the record has a problem now. */
 static bool find_word(attribute_job *job, text_record *record, const asked_text *in, size_t at, const char *word,
                       size_t *answer, deberta_error *err)
 {
@@ -178,7 +178,7 @@ static bool read_answer(attribute_job *job, text_record *record, const asked_tex
     return true;
 }
 
-/* Says that the class is explained where a text has the one [MASK] that another head of the model answers. */
+/* Notes that the class is explained if a text has a single [MASK] that another head of the model answers. */
 static void note_mask(attribute_job *job, const asked_text *in)
 {
     const attribute_options *o = job->asked;
@@ -191,7 +191,7 @@ static void note_mask(attribute_job *job, const asked_text *in)
              deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL));
 }
 
-/* The token of --token: a number, or the first token of a word that the text has once. */
+/* Finds the token of --token: a number, or the first token of a word that the text has once. */
 static bool find_named(attribute_job *job, text_record *record, const asked_text *in, size_t *found)
 {
     const char *asked = job->asked->token;
@@ -209,7 +209,7 @@ static bool find_named(attribute_job *job, text_record *record, const asked_text
     return false;
 }
 
-/* The token whose answer it is. */
+/* Finds the token whose answer is explained. */
 static bool find_token(attribute_job *job, text_record *record, const asked_text *in, size_t *found)
 {
     if (job->head == HEAD_SEQUENCE) {
@@ -235,7 +235,7 @@ static deberta_status keep_logits(void *context, const text_piece *pieces, size_
     return task_run_logits(&batch, job->task, &position, 1, job->logits, err);
 }
 
-/* The answer that the model gives, where none was asked for: the first of the largest logits. */
+/* Finds the model's answer if none was asked for: the first of the largest logits. */
 static deberta_status find_first(attribute_job *job, const task_text *text, deberta_attribution_options *o,
                                  deberta_error *err)
 {
@@ -264,7 +264,7 @@ static const char *logit_name(const attribute_job *job, size_t index)
     return name ? options_text(run->options, "%.*s", (int)bytes, name) : options_text(run->options, "%zu", index);
 }
 
-/* Tokens beside their numbers, which live as long as the options. */
+/* Copies the tokens' names into the attributed text, where they live as long as the options. */
 static void name_tokens(const attribute_job *job, const task_text *text, attributed_text *to)
 {
     const common_options *options = job->run->options;
@@ -317,7 +317,7 @@ static attributed_text attributed_text_of(const attribute_job *job, const task_t
     return shown;
 }
 
-/* Special tokens stay in the baseline. */
+/* Returns the ids of the baseline, in which special tokens stay. */
 static const int32_t *baseline_of(const attribute_job *job, const deberta_tokens *tokens)
 {
     int32_t *ids = options_take(job->run->options, tokens->count, sizeof *ids);
@@ -346,7 +346,7 @@ static deberta_status ask_text(attribute_job *job, task_text *text, deberta_attr
     o->steps = asked->steps;
     o->isa = job->run->options->isa;
     o->threads = job->run->options->threads;
-    if (job->task == DEBERTA_TASK_MLM_EMD) /* it adds absolute positions */
+    if (job->task == DEBERTA_TASK_MLM_EMD) /* the Enhanced Mask Decoder adds absolute positions */
         DEBERTA_TRY(text_batches_check_length(&job->run->batches, &text->record, tokens->count,
                                               job->run->batches.info.max_positions, err));
     if (text->record.problem || !find_token(job, &text->record, &in, &o->token)) return DEBERTA_OK;
@@ -385,7 +385,7 @@ static void name_source(const attribute_job *job, const task_text *text, attribu
     to->latex = job->asked->latex;
 }
 
-/* A figure shows one text. */
+/* Keeps a text for the figure, which shows one text only. */
 static void keep_for_figure(attribute_job *job, const task_text *text, const attributed_text *shown,
                             deberta_attribution **found)
 {
@@ -519,6 +519,7 @@ const command command_attribute = {
     .name = "attribute",
     .summary = "which words, distances and positions an answer comes from: integrated gradients",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .groups = groups,
     .size = sizeof(attribute_options),
     .defaults = &(const attribute_options){.parts = DEBERTA_ATTRIBUTE_ALL},

@@ -5,13 +5,17 @@
 
 #include "program/bench/bench_drawing.h"
 
-/* What differs within a panel: everything else is the same work. */
+/* Facets that differ within a panel; everything else is the same work. */
 enum { WHO = BENCH_ENGINE | BENCH_ISA | BENCH_PRECISION };
-/* Greys of the same ink: this project's bars are dark. */
+/* Greys of the same ink; the bars of this project are dark. */
 #define OWN_SHADE   0.35
 #define OTHER_SHADE 0.75
 
-static bool is_own(const bench_result *r) { return strncmp(r->engine, "deberta", strlen("deberta")) == 0; }
+/* "accelerate" is the package inside transformers. */
+static bool is_own(const bench_result *r)
+{
+    return strncmp(r->engine, "deberta", strlen("deberta")) == 0 || strcmp(r->engine, "accelerate") == 0;
+}
 
 static int by_time(const void *left, const void *right)
 {
@@ -19,7 +23,7 @@ static int by_time(const void *left, const void *right)
     return ((*a)->time.median > (*b)->time.median) - ((*a)->time.median < (*b)->time.median);
 }
 
-/* The results of a row, the fastest first. */
+/* Collects the results of a row, the fastest first. */
 static size_t row_of(const bench_results *all, const bench_result *first, const bench_result **members)
 {
     size_t count = 0;
@@ -36,7 +40,7 @@ static bool engines_vary(const bench_result *const *members, size_t count)
     return false;
 }
 
-/* "40 tokens", and what else tells the row from others. */
+/* Returns "40 tokens", and further facets that distinguish the row from others. */
 static const char *row_title(bench_drawing *drawing, const bench_result *first)
 {
     const bench_results *all = drawing->results;
@@ -58,10 +62,11 @@ static const char *row_title(bench_drawing *drawing, const bench_result *first)
     return title;
 }
 
-/* The precisions of all results, float32 first: a colour each; and whether an earlier panel's legend has its bars. */
+/* The precisions of all results, float32 first, with a colour each, and whether an earlier panel's legend lists
+ * them. */
 typedef struct precision_list {
     const char **names;
-    bool (*listed)[2]; /* of others, of this project */
+    bool (*listed)[2]; /* [0]: other engines, [1]: this project */
     size_t count;
 } precision_list;
 
@@ -85,7 +90,7 @@ static precision_list find_precisions(const bench_drawing *drawing)
     return list;
 }
 
-/* Adds the bars of one precision, of this project or of others, at their places among all. */
+/* Adds the bars of one precision, of this project or of others, at their places among all bars. */
 static void add_bars(bench_drawing *drawing, const bench_result *const *members, size_t count,
                      const precision_list *precisions, size_t which, bool own)
 {
@@ -112,7 +117,7 @@ static void add_row(bench_drawing *drawing, const bench_result *const *members, 
     chart_add_panel(c, (chart_panel){.title = row_title(drawing, members[0]),
                                      .x = {.scale = CHART_CATEGORIES},
                                      .y = {.label = "median (ms)", .from_zero = true},
-                                     .stacked = true}); /* one at each place: a bar has all of its width */
+                                     .stacked = true}); /* one at each place, so a bar takes the full width */
     for (size_t k = 0; k < count; k++) chart_add_category(c, members[k]->engine);
     for (size_t which = 0; which < precisions->count; which++)
         for (int own = 1; own >= 0; own--) add_bars(drawing, members, count, precisions, which, own);

@@ -9,20 +9,21 @@
 
 typedef struct compare_options {
     common_options common;
-    int by; /* place in facet_names */
+    int by; /* index in facet_names */
     bool any_environment;
 } compare_options;
 
 static const char *const facet_names[] = {"file", "threads", "isa", "model", "depth", NULL};
 static const unsigned facets[] = {0, BENCH_THREADS, BENCH_ISA, BENCH_MODEL, BENCH_LAYERS};
 
-/* The files of both sides and what is in them. */
+/* The files of both sides and their contents. */
 typedef struct compare_job {
     bench_results *runs; /* [a.count + b.count] */
     compare_side a, b;
 } compare_job;
 
-/* A.json B.json; A1.json A2.json with B1.json B2.json; with --by, all files are runs of one side. */
+/* Splits the files into two sides: A.json B.json, or A1.json A2.json --with B1.json B2.json. With --by, all files are
+ * runs of one side. */
 static void find_sides(compare_job *job, const compare_options *o)
 {
     const common_options *options = &o->common;
@@ -106,6 +107,7 @@ const command command_bench_compare = {
     .name = "bench compare",
     .summary = "which points became faster or slower, and whether that can be chance: runs against runs",
     .arguments = "A.json B.json | A.json... with B.json... | F.json... --by WHAT",
+    .writes = WRITES_TABLE,
     .min_arguments = 1,
     .max_arguments = 256,
     .size = sizeof(compare_options),

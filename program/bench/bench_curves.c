@@ -3,13 +3,13 @@
 
 #include "program/bench/bench_drawing.h"
 
-/* The value that a panel shows of a result; an unknown value is not positive. */
+/* What a panel shows of a result; values that are not positive are unknown. */
 typedef struct curve {
     const char *title, *label;
     trend_axis axis;
     double (*value)(const bench_results *results, const bench_result *result);
-    bool spread;    /* error bars from the fastest sample to the 95th percentile */
-    bool logarithm; /* of the values; else their axis begins at zero */
+    bool spread;    /* true: error bars from the fastest sample to the 95th percentile */
+    bool logarithm; /* true: logarithmic axis of values; false: the axis begins at zero */
 } curve;
 
 static double latency_ms(const bench_results *results, const bench_result *r)
@@ -30,7 +30,7 @@ static double workspace_mb(const bench_results *results, const bench_result *r)
     return 1e-6 * (double)r->workspace_bytes;
 }
 
-/* The time of the scalar tier for this work, with as many threads, over that of the result. */
+/* Returns the time of the scalar tier for the same work and number of threads, divided by that of the result. */
 static double speedup(const bench_results *results, const bench_result *r)
 {
     for (size_t k = 0; k < results->count && strcmp(r->isa, "scalar") != 0; k++) {
@@ -41,7 +41,8 @@ static double speedup(const bench_results *results, const bench_result *r)
     return 0;
 }
 
-/* The known values of some results as points of a new series; false, and no series, for less than two places. */
+/* Adds the known values of some results as points of a new series. Returns false and adds none if there are fewer
+ * than two points. */
 static bool add_curve(bench_drawing *drawing, const curve *what, bench_group *group, const bench_result *const *members,
                       size_t found)
 {
@@ -69,7 +70,8 @@ static bool add_curve(bench_drawing *drawing, const curve *what, bench_group *gr
     return is_curve;
 }
 
-/* A panel with one series for each group that has at least two known values along the axis; false: there is none. */
+/* Adds a panel with one series for each group that has at least two known values along the axis; returns false if
+ * there is none. */
 static bool add_curves(bench_drawing *drawing, const curve *what)
 {
     chart_columns *c = &drawing->chart;
@@ -114,8 +116,8 @@ static void explain_bars(bench_drawing *drawing)
     if (!drawing->note || !strstr(drawing->note, explanation)) bench_add_note(drawing, explanation);
 }
 
-/* The fastest that the machine could do the useful work of a series, where its peak was measured: for the group that
- * has the highest peak. */
+/* Adds the time at which the machine's measured peak would do the useful work of a series, for the group with the
+ * highest peak. */
 static void add_peak_line(bench_drawing *drawing)
 {
     const bench_result **members = options_take(drawing->options, drawing->results->count, sizeof *members);
@@ -152,8 +154,8 @@ void bench_fill_latency(bench_drawing *drawing)
     explain_bars(drawing);
 }
 
-/* The line through the points of a series and its slope: the same fit as in the tables of `bench`. The legend shows the
- * slope, or the note if an earlier panel has the legend. */
+/* Adds the line fitted to the points of a series, with the same fit as in the tables of `bench`. The legend shows the
+ * slope; if an earlier panel has the legend, the note does. */
 static void add_slope(bench_drawing *drawing, size_t index)
 {
     chart_columns *c = &drawing->chart;
@@ -188,7 +190,7 @@ void bench_fill_memory(bench_drawing *drawing)
                 workspace = {"workspace", "workspace (MB)", TREND_LENGTH, workspace_mb, false, true};
     const double loading = 1e-6 * (double)drawing->results->load_peak_rss_bytes;
     if (add_curves(drawing, &peak) && loading > 0) {
-        /* named in the note: a name in the panel would cover the data */
+        /* the note names the rule, because a label would cover the data */
         chart_add_rule(&drawing->chart, (chart_rule){.at = loading});
         bench_add_note(drawing, options_text(drawing->options,
                                              "Dashed line of the memory: %.0f MB while the model is opened.", loading));
@@ -196,7 +198,7 @@ void bench_fill_memory(bench_drawing *drawing)
     add_curves(drawing, &workspace);
 }
 
-/* Results of one length: a bar for each that has a partner. */
+/* Adds, for results of one length, a bar for each that has a scalar counterpart. */
 static void add_speedup_bars(bench_drawing *drawing)
 {
     const bench_results *results = drawing->results;

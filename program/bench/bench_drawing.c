@@ -7,7 +7,7 @@
 
 /* ----------------------------------------------------------------------------------------------------------- files */
 
-/* Number of the file that holds the result, which is one of drawing->results. */
+/* Returns the index of the file that holds the result, which is one of drawing->results. */
 static size_t file_of(const bench_drawing *drawing, const bench_result *result)
 {
     size_t file = 0, before = (size_t)(result - drawing->results->result);
@@ -48,7 +48,7 @@ typedef enum facet {
     FACETS
 } facet;
 
-/* Its last part without ".json", where that is enough to tell it from the others. */
+/* Writes the last part of a file's path without ".json" if that is unique, else the whole path. */
 static void write_file_name(char text[256], const bench_files *files, size_t which)
 {
     const char *path = files->names[which], *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -89,7 +89,7 @@ static bool facet_varies(const bench_drawing *drawing, facet which)
     write_facet(first, drawing, &results->result[0], which);
     for (size_t k = 1; k < results->count && which == MODEL; k++)
         if (!bench_same_model(&results->result[0], &results->result[k])) return true;
-    if (which == MODEL) return false; /* one model may have several names */
+    if (which == MODEL) return false; /* the same model may have several names */
     for (size_t k = 1; k < results->count; k++) {
         write_facet(other, drawing, &results->result[k], which);
         if (strcmp(first, other) != 0) return true;
@@ -99,7 +99,7 @@ static bool facet_varies(const bench_drawing *drawing, facet which)
 
 bool bench_machines_vary(const bench_drawing *drawing) { return facet_varies(drawing, MACHINE); }
 
-/* The facets in which results differ, after `name`; those of `always` in any case. */
+/* Appends to `name` the facets in which results differ, and those of `always` in any case. */
 static const char *add_facets(bench_drawing *drawing, const char *name, const bench_result *r, unsigned always)
 {
     bool has_engine = false;
@@ -107,7 +107,8 @@ static const char *add_facets(bench_drawing *drawing, const char *name, const be
         char text[256];
         write_facet(text, drawing, r, which);
         if (!*text || !(always & 1u << which || facet_varies(drawing, which))) continue;
-        if (which == ISA && strcmp(text, "native") == 0) continue; /* another engine, which chooses for itself */
+        /* other engines choose their instruction set themselves */
+        if (which == ISA && strcmp(text, "native") == 0) continue;
         const char *separator = !*name ? "" : has_engine && which == ISA ? " " : ", ";
         name = options_text(drawing->options, "%s%s%s", name, separator, text);
         has_engine = has_engine || which == ENGINE;
@@ -115,7 +116,7 @@ static const char *add_facets(bench_drawing *drawing, const char *name, const be
     return name;
 }
 
-/* "5+9+20", or how many and the longest. */
+/* Returns "5+9+20", or how many lengths there are and the longest. */
 static const char *ragged_name(bench_drawing *drawing, const bench_result *result)
 {
     enum { MOST_LISTED = 4 };
@@ -144,7 +145,7 @@ void bench_name_machine(bench_drawing *drawing)
 {
     const machine_sheet *sheet = &drawing->results->sheet;
     const char *model = facet_varies(drawing, MODEL) ? "" : drawing->results->result[0].model;
-    const char *slash = strrchr(model, '/'); /* of a folder its last part */
+    const char *slash = strrchr(model, '/'); /* a folder is named by its last part */
     const char *cores = sheet->topology.cores ? options_text(drawing->options, ", %s",
                                                              bench_count_text(drawing, sheet->topology.cores, "core"))
                                               : "";
@@ -160,8 +161,8 @@ void bench_name_machine(bench_drawing *drawing)
 
 /* ---------------------------------------------------------------------------------------------------------- groups */
 
-/* Gives a group the colour of the earlier groups of the same engine, or a new one; the dash is the place of its number
- * of threads among theirs. */
+/* Gives a group the colour of earlier groups of the same engine, or a new one. Its dash is the rank of its number of
+ * threads. */
 static void choose_look(const bench_drawing *drawing, bench_group *group)
 {
     const unsigned axes = BENCH_LAYERS | BENCH_LENGTH;
@@ -174,7 +175,7 @@ static void choose_look(const bench_drawing *drawing, bench_group *group)
     }
     if (!group->look) group->look = looks + 1;
     if (!facet_varies(drawing, THREADS)) return;
-    size_t fewer = 0; /* other numbers of threads, below this one */
+    size_t fewer = 0; /* number of other thread counts below this one */
     for (size_t k = 0; k < drawing->results->count; k++) {
         const bench_result *r = &drawing->results->result[k];
         bool first = r->threads < group->first->threads;
@@ -196,7 +197,7 @@ void bench_find_groups(bench_drawing *drawing)
     drawing->groups = options_take(drawing->options, results->count, sizeof *drawing->groups);
     for (size_t k = 0; k < results->count; k++) {
         const bench_result *r = &results->result[k];
-        bool known = r->lengths != NULL; /* a ragged batch has no length to be drawn over */
+        bool known = r->lengths != NULL; /* a ragged batch has no single length to be plotted against */
         for (size_t g = 0; g < drawing->group_count && !known; g++)
             known = bench_same_series(drawing, drawing->groups[g].first, r, TREND_LAYERS | TREND_LENGTH);
         if (known) continue;

@@ -44,7 +44,7 @@ bool bench_figure_takes_files(int name) { return name == 0 || bench_figure_kind_
 
 /* ---------------------------------------------------------------------------------------------------------- saving */
 
-/* Without paths it is only seen whether there is room for the figure. */
+/* Saves the figure; without paths it only checks that the figure has room. */
 static deberta_status save(bench_drawing *drawing, const figure_style *style, const char *const *paths,
                            size_t path_count, deberta_error *err)
 {
@@ -58,7 +58,7 @@ static deberta_status save(bench_drawing *drawing, const figure_style *style, co
 
 static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count == 0 && !drawing->grid.panels; }
 
-/* The kind that was asked for; or all curves; or, without any curve, what a single point can show. */
+/* Fills the kind that was asked for, or all curves, or without any curve what a single point can show. */
 static bench_drawing bench_figures_fill(const common_options *options, const bench_files *files,
                                         const bench_figure_kind *kind)
 {
@@ -86,10 +86,10 @@ deberta_status bench_figures_can_draw(const common_options *options, const bench
     return status;
 }
 
-/* There is one length, or there are several that differ in more than that: then it is said in what. */
+/* Explains why there is no curve: there is one length, or the results of several lengths differ in more than that. */
 static deberta_status no_curve(const bench_files *files, deberta_error *err)
 {
-    const bench_results *results = files->results; /* of several files each has a curve: bench_files_check */
+    const bench_results *results = files->results; /* bench_files_check has found a curve in each of several files */
     for (size_t k = 1; k < results->count; k++) {
         char difference[BENCH_DIFFERENCE_BYTES];
         const bench_result *first = &results->result[0], *r = &results->result[k];

@@ -40,7 +40,7 @@ static bool find_axes(bench_drawing *drawing, grid_axes *axes)
     return axes->length_count >= 2 && axes->layer_count >= 2;
 }
 
-/* The results of one group, as columns. */
+/* The results of one group, stored as columns. */
 typedef struct grid_points {
     double *n, *layers, *ms;
     size_t count;
@@ -61,7 +61,7 @@ static grid_points find_points(const bench_drawing *drawing, const bench_group *
     return points;
 }
 
-/* "time = (0.1 + 2e-05 n) + layers (0.3 + 0.001 n + 2e-06 n²) ms" */
+/* Returns the formula of a surface: "time = (0.1 + 2e-05 n) + layers (0.3 + 0.001 n + 2e-06 n²) ms". */
 static const char *surface_text(bench_drawing *drawing, const statistics_surface *s)
 {
     static const char *const powers[] = {"", " n", " n²"};
@@ -78,7 +78,8 @@ static const char *surface_text(bench_drawing *drawing, const statistics_surface
                         100 * s->worst);
 }
 
-/* Two panels of a group: milliseconds, and percent of the measured time. Cells that were not measured stay NaN. */
+/* Adds two panels of a group: milliseconds, and percent of the measured time. Cells that were not measured are
+ * NaN. */
 static void add_group(bench_drawing *drawing, const grid_axes *axes, const bench_group *group, attention_panel *panels)
 {
     const size_t cells = axes->length_count * axes->layer_count;

@@ -73,6 +73,7 @@ const command command_bench_kernel = {
     .name = "bench kernel",
     .summary = "single kernels at the problems of files such as bench/shapes/base.txt, every tier on the same data",
     .arguments = "FILE...",
+    .writes = WRITES_TABLE,
     .min_arguments = 1,
     .max_arguments = 64,
     .size = sizeof(kernel_options),

@@ -42,6 +42,7 @@ const command command_bench_machine = {
     .summary = "what the machine can do: multiply-adds and products of bytes by tier and threads, memory bandwidth, "
                "and whether it is quiet",
     .arguments = "",
+    .writes = WRITES_TABLE,
     .size = sizeof(machine_options),
     .options = table,
     .example = "  deberta bench machine --threads 1,2 -o machine.json\n",

@@ -10,7 +10,7 @@
 #include "output/scope.h"
 #include "program/bench/bench_options.h"
 
-/* The parts as typed results, which say what is alike, and as the JSON that is kept. */
+/* The parts as typed results, for comparisons, and as JSON, for the output. */
 typedef struct merge_job {
     const common_options *options;
     const char *const *names; /* [count] */
@@ -19,7 +19,7 @@ typedef struct merge_job {
     json_t **roots;
 } merge_job;
 
-/* Points of two builds are no sweep. */
+/* Refuses parts of different builds. */
 static void check_build(const merge_job *job, size_t part)
 {
     static const char *const members[] = {"version", "commit"};
@@ -34,7 +34,7 @@ static void check_build(const merge_job *job, size_t part)
     }
 }
 
-/* No point is in two files: what is measured several times is for `bench compare`, file by file. */
+/* Refuses a point that is in two files; `bench compare` takes repeated measurements, file by file. */
 static void check_points(const merge_job *job, size_t part)
 {
     for (size_t before = 0; before < part; before++)
@@ -67,7 +67,7 @@ static void read_part(merge_job *job, size_t part)
     check_points(job, part);
 }
 
-/* The first file with the points of all; each point says from which of "environments" it is. */
+/* Returns the first file with the points of all; each point names its entry in "environments". */
 static json_t *bench_merge_join(const merge_job *job)
 {
     json_t *whole = json_copy(job->roots[0]), *environments = json_array(), *results = json_array(), *point;
@@ -81,7 +81,7 @@ static json_t *bench_merge_join(const merge_job *job)
             json_array_append(results, point);
         }
     }
-    json_object_del(whole, "trends"); /* of a part, not of the whole */
+    json_object_del(whole, "trends"); /* trends of a part do not hold for the whole */
     const int failed =
         json_object_set_new(whole, "environments", environments) | json_object_set_new(whole, "results", results);
     if (failed) memory_short();
@@ -108,6 +108,7 @@ const command command_bench_merge = {
     .name = "bench merge",
     .summary = "parts of one sweep, as the tasks of a job array measured them, as one file",
     .arguments = "PART.json...",
+    .writes = WRITES_JSON,
     .min_arguments = 2,
     .max_arguments = 4096,
     .options = table,

@@ -61,7 +61,7 @@ void bench_parse_isas(common_options *options, const char *text, void *isa_list)
 
 void bench_default_isas(const common_options *options, isa_list *list)
 {
-    const char *variable = getenv("DEBERTA_ISA"); /* one that is set to nothing is not set */
+    const char *variable = getenv("DEBERTA_ISA"); /* an empty variable counts as not set */
     if (list->count) return;
     read_isas(options, "DEBERTA_ISA", variable && *variable ? variable : "auto", list);
 }

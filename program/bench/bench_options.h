@@ -1,6 +1,9 @@
-/* Declares the code that the commands of `deberta bench` share: lists among their options, and the end of their output.
+/* Declares the code that the commands of `deberta bench` share: lists among their options, and the end of their
+ * output.
  *
- * Parsers are those of PARSED_AT rows; their lists live as long as the options. SPDX-License-Identifier: MIT */
+ * The parsers serve PARSED_AT rows; their lists live as long as the options.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "bench/sweep.h"
@@ -23,7 +26,7 @@ typedef struct bench_options {
 } bench_options;
 
 extern const command command_bench_machine, command_bench_kernel, command_bench_requests, command_bench_train,
-    command_bench_compare, command_bench_merge, command_bench_plot; /* the last in a program with figures */
+    command_bench_compare, command_bench_merge, command_bench_plot; /* plot: in a program with figures */
 
 /* Parses one value of a list option into a size_list: values from 1 to highest. repeated: as for range_parse. */
 void bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, bool repeated,
@@ -31,9 +34,9 @@ void bench_parse_list(common_options *options, const char *name, const char *tex
 void bench_parse_tokens(common_options *options, const char *text, void *size_list);
 /* Parses --threads. A single 0 means OMP_NUM_THREADS or the physical cores, as everywhere; it gives an empty list. */
 void bench_parse_threads(common_options *options, const char *text, void *size_list);
-/* "avx2,avx512", "all" or "auto". */
+/* Parses "avx2,avx512", "all" or "auto". */
 void bench_parse_isas(common_options *options, const char *text, void *isa_list);
-/* An empty list is what DEBERTA_ISA says, or the best tier. */
+/* Fills an empty list with the tier of DEBERTA_ISA, or the best tier. */
 void bench_default_isas(const common_options *options, isa_list *list);
 
 #define BENCH_TOKENS_OPTION(S, member, help)                                                                           \

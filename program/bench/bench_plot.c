@@ -4,19 +4,20 @@
 #include "program/bench/bench_drawing.h"
 #include "program/bench/bench_options.h"
 #include "program/frame/figure_style.h"
+#include "program/frame/output_names.h"
 
 enum { MOST_PATHS = 16, MOST_FILES = 64 };
 
 typedef struct plot_options {
     common_options common;
-    int figure; /* place in bench_figure_names */
+    int figure; /* index in bench_figure_names */
     figure_style style;
 } plot_options;
 
-/* The style with its provenance, and what it points to. */
+/* The style with its provenance, and the texts that it points to. */
 typedef struct plot_job {
     const common_options *options;
-    bench_results *results; /* of the files */
+    bench_results *results; /* results of all files */
     bench_files files;
     figure_style style;
 } plot_job;
@@ -31,7 +32,7 @@ static void print_kinds(const common_options *options)
     text_output_close(options, &output);
 }
 
-/* sweep.pdf becomes sweep-roofline.pdf; a path without suffix stays, for the figure to refuse. */
+/* Turns sweep.pdf into sweep-roofline.pdf; a path without suffix stays as it is, and the figure refuses it. */
 static const char *named_path(const common_options *options, const char *path, const char *name)
 {
     const char *folder = strrchr(path, '/'), *suffix = strrchr(folder ? folder : path, '.');
@@ -46,10 +47,11 @@ static deberta_status draw_named(const plot_job *job, const bench_figure_kind *k
     return bench_figures_draw(job->options, &job->files, kind, &job->style, paths, outs->count, err);
 }
 
-/* Draws every kind that the file can show, each into separate files; none if one of them has no room on its page. */
+/* Draws every kind that the file can show, each into separate files, or none if one of them has no room on its
+ * page. */
 static deberta_status draw_all(const plot_job *job, deberta_error *err)
 {
-    unsigned drawn = 0; /* a bit for each kind */
+    unsigned drawn = 0; /* one bit for each kind */
     for (size_t k = 0; bench_figure_kinds[k].name; k++) {
         const bench_figure_kind *kind = &bench_figure_kinds[k];
         bool can;
@@ -65,7 +67,7 @@ static deberta_status draw_all(const plot_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Adds a file's description of itself, each different text once. */
+/* Appends a file's description of itself, each different text once. */
 static const char *add_source(const plot_job *job, const char *texts, const char *text)
 {
     if (!*texts || strstr(texts, text)) return *texts ? texts : text;
@@ -89,7 +91,7 @@ static deberta_status bench_plot_draw(plot_job *job, int figure, deberta_error *
     const char *command = "", *commit = "", *cpu = "", *date = "";
     read_files(job);
     for (size_t k = 0; k < job->files.count; k++) {
-        const machine_sheet *sheet = &job->results[k].sheet; /* a build with changes is not that of the commit */
+        const machine_sheet *sheet = &job->results[k].sheet; /* a build with changes is not the commit's */
         command = add_source(job, command, job->results[k].command);
         commit = add_source(job, commit, options_text(options, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : ""));
         cpu = add_source(job, cpu, sheet->cpu);
@@ -128,7 +130,7 @@ static int bench_plot_run(const common_options *options)
     figure_style_note_font(options, &o->style);
     const deberta_status status = bench_plot_draw(&job, o->figure, &error);
     for (size_t k = 0; k < job.files.count; k++) scope_free(&job.results[k].memory);
-    /* a bad argument is one of the figure's options, or something that the file lacks for what was asked of it */
+    /* the argument is one of the figure's options, or the file lacks data for them */
     if (status == DEBERTA_E_ARGUMENT) usage_wrong(options, "%s", error.message);
     must(options, status, &error);
     return EXIT_OK;
@@ -148,6 +150,7 @@ const command command_bench_plot = {
     .name = "bench plot",
     .summary = "curves, heat maps, stacks and rooflines of what `bench --json` wrote",
     .arguments = "F.json...",
+    .writes = WRITES_OWN,
     .max_arguments = MOST_FILES,
     .size = sizeof(plot_options),
     .options = table,

@@ -145,6 +145,7 @@ const command command_bench_requests = {
     .name = "bench requests",
     .summary = "latencies as a service sees them: single texts, arriving at random, alone or in batches",
     .arguments = "MODEL",
+    .writes = WRITES_TABLE,
     .min_arguments = 1,
     .max_arguments = 1,
     .size = sizeof(requests_bench_options),

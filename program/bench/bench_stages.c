@@ -6,13 +6,13 @@
 
 #include "program/bench/bench_drawing.h"
 
-/* Pieces of a stack: the stages, threads without work, parts of attention. The piece of attention itself is the time
- * outside its parts: all of its time if a file has no parts. */
+/* Pieces of a stack: the stages, waiting threads, parts of attention. The piece of attention itself is the time
+ * outside its parts, and all of its time if a file has no parts. */
 enum { WAITING = PROFILE_STAGES, FIRST_PART, PIECES = FIRST_PART + PROFILE_PARTS };
 
-/* The dark grey is no stage's: it is waiting in a stack and, where nobody waits, the limits of the machine. */
-enum { DARK_LOOK = 7, PURPLE_LOOK = 9 }; /* purple: dark and far from grey, so that its shades are many */
-static const size_t stage_looks[PROFILE_STAGES] = {1, 2, 3, 4, 5, 6, 9, 10, 8}; /* light and dark in turn */
+/* The dark grey is used by no stage: it is waiting in a stack, or the limits of the machine where no thread waits. */
+enum { DARK_LOOK = 7, PURPLE_LOOK = 9 }; /* purple is dark and far from grey, which leaves room for many shades */
+static const size_t stage_looks[PROFILE_STAGES] = {1, 2, 3, 4, 5, 6, 9, 10, 8}; /* light and dark alternate */
 
 static bool is_part(size_t piece) { return piece >= FIRST_PART; }
 
@@ -25,10 +25,10 @@ static double piece_seconds(const bench_result *r, size_t piece)
     return fmax(seconds, 0);
 }
 
-/* Names of pieces and their colour, the same in all panels: from their place among the stages that take time at all;
+/* Names and colours of pieces, the same in all panels. Colours follow the order of the stages that take any time;
  * parts of attention have shades of its colour. */
 typedef struct piece_list {
-    const char *names[PIECES]; /* NULL: takes no time in any result */
+    const char *names[PIECES]; /* NULL: the piece takes no time in any result */
     size_t look[PIECES];
     double shade[PIECES];
     bool has_parts;
@@ -46,7 +46,7 @@ static void name_parts(piece_list *list, const bench_results *results)
     static const char *const names[PROFILE_PARTS] = {
         [PROFILE_QK] = "q·k",    [PROFILE_C2P] = "c2p",         [PROFILE_P2C] = "p2c",
         [PROFILE_BIAS] = "bias", [PROFILE_SOFTMAX] = "softmax", [PROFILE_PV] = "P·V"};
-    const double darkest = 0.4, lightest = 0.8; /* the whole is darker */
+    const double darkest = 0.4, lightest = 0.8; /* shades of the parts; the whole of attention is darker */
     for (size_t part = 0; part < PROFILE_PARTS; part++)
         list->has_parts = list->has_parts || takes_time(results, FIRST_PART + part);
     for (size_t stage = 0; stage < PROFILE_STAGES && list->has_parts; stage++)
@@ -66,7 +66,7 @@ static piece_list find_pieces(bench_drawing *drawing)
     piece_list list = {0};
     size_t used = 0;
     for (size_t stage = 0; stage < PROFILE_STAGES; stage++) {
-        bool any = false; /* of attention as a whole, of which its parts may leave nothing */
+        bool any = false; /* true: attention has time of its own, outside its parts */
         for (size_t k = 0; k < drawing->results->count; k++)
             any = any || drawing->results->result[k].breakdown[stage].seconds > 0;
         if (!any) continue;
@@ -85,7 +85,7 @@ static piece_list find_pieces(bench_drawing *drawing)
 
 /* ------------------------------------------------------------------------------------------------------- breakdown */
 
-/* The results that are side by side. */
+/* The results whose stacks are side by side. */
 typedef struct stacks {
     const bench_result **results;
     const figure_label *labels;
@@ -93,7 +93,7 @@ typedef struct stacks {
     const char *title, *axis;
 } stacks;
 
-/* A slice of every stack. */
+/* Adds a slice to every stack. */
 static void add_piece(chart_columns *c, const piece_list *pieces, const stacks *of, size_t piece, bool percent)
 {
     const bool is_rest = piece == PROFILE_ATTENTION && pieces->has_parts;
@@ -109,7 +109,7 @@ static void add_piece(chart_columns *c, const piece_list *pieces, const stacks *
                         piece_seconds(of->results[k], piece) * (percent ? 100 / of->results[k]->breakdown_s : 1e3));
 }
 
-/* Adds one stack for each result: of milliseconds, or of percent. */
+/* Adds one stack for each result, in milliseconds or in percent. */
 static void add_stacks(bench_drawing *drawing, const piece_list *pieces, const stacks *of, bool percent)
 {
     chart_columns *c = &drawing->chart;
@@ -136,7 +136,8 @@ static void add_both(bench_drawing *drawing, const piece_list *pieces, const sta
     add_stacks(drawing, pieces, of, true);
 }
 
-/* A group over its lengths, or over its numbers of layers if it has one length; false if it has one of both. */
+/* Adds a group over its lengths, or over its numbers of layers if it has one length; returns false if it has one of
+ * both. */
 static bool add_group(bench_drawing *drawing, const piece_list *pieces, const bench_group *group)
 {
     const bench_result **members = options_take(drawing->options, drawing->results->count, sizeof *members);
@@ -162,7 +163,7 @@ static bool add_group(bench_drawing *drawing, const piece_list *pieces, const be
     return true;
 }
 
-/* Nothing to go along: all results beside each other, with what tells them apart. */
+/* Puts all results side by side where no axis varies, with the facets that distinguish them. */
 static void add_single_results(bench_drawing *drawing, const piece_list *pieces)
 {
     const bench_results *all = drawing->results;
@@ -189,9 +190,9 @@ void bench_fill_breakdown(bench_drawing *drawing)
 
 /* -------------------------------------------------------------------------------------------------------- roofline */
 
-/* The limits of a tier with a number of threads. */
+/* Limits of a tier with a number of threads. */
 typedef struct roof {
-    double gflops, gbs; /* the greater of the two bandwidths: a limit is the best that was seen */
+    double gflops, gbs; /* the greater of the two measured bandwidths, as a limit is the best that was seen */
 } roof;
 
 static bool find_roof(roof *found, const bench_results *results, const bench_result *r)
@@ -204,7 +205,8 @@ static bool find_roof(roof *found, const bench_results *results, const bench_res
     return found->gflops > 0 && found->gbs > 0;
 }
 
-/* What the machine did between the encodes of these results, in the middle; false where that was not measured. */
+/* Finds the median limits measured between the encodes of these results; returns false where these were not
+ * measured. */
 static bool find_roof_then(roof *found, const common_options *options, const bench_result *const *members, size_t count)
 {
     double *gflops = options_take(options, count, sizeof *gflops), *gbs = options_take(options, count, sizeof *gbs);
@@ -221,9 +223,9 @@ static bool find_roof_then(roof *found, const common_options *options, const ben
     return measured > 0;
 }
 
-/* A stage, or a part of attention, at every length: longer texts have more work for every byte of weights. Bytes are
- * counted for attention as a whole, so a part is drawn at its FLOPs a byte. False, and no series, if there is no
- * point. */
+/* Adds a stage, or a part of attention, as a point for every length: longer texts do more work for each byte of
+ * weights. Bytes are counted for attention as a whole, so a part is drawn at its FLOPs per byte. Returns false and
+ * adds no series if there is no point. */
 static bool add_rates(chart_columns *c, const bench_result *const *members, size_t count, size_t piece,
                       chart_series like)
 {
@@ -240,7 +242,8 @@ static bool add_rates(chart_columns *c, const bench_result *const *members, size
     return false;
 }
 
-/* Memory at the left, arithmetic at the right, from the lowest to the highest intensity of the stages. */
+/* Adds the roof: memory bandwidth at the left, arithmetic at the right, from the lowest to the highest intensity of
+ * the stages. */
 static void add_roof_curve(chart_columns *c, const roof *limit, const char *name, size_t dash)
 {
     const double ridge = limit->gflops / limit->gbs;
@@ -281,7 +284,7 @@ static void add_roofline(bench_drawing *drawing, const bench_group *group, const
                                      .kind = CHART_LINE,
                                      .look = pieces->look[part],
                                      .shade = pieces->shade[part],
-                                     .dash = 2 + part % 3}); /* not solid, as the whole is */
+                                     .dash = 2 + part % 3}); /* the whole of attention has the solid line */
     }
     roof then;
     if (any && find_roof_then(&then, drawing->options, members, count))

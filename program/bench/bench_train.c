@@ -15,11 +15,12 @@ typedef struct train_bench_options {
 enum { HEAD_AUTO, HEAD_MLM };
 static const char *const heads[] = {"auto", "mlm", NULL};
 
-/* The measurement, and the values it is compared with. */
+/* The measurement, and the reference values it is compared with. */
 typedef struct train_result {
     const train_bench_options *options;
     training_measurement found;
-    double median, processor, peak; /* seconds; GFLOP/s, 0: not measured. Beside it there is found.peak_then */
+    /* seconds; GFLOP/s, 0 if not measured; the peak at the time of measurement is found.peak_then */
+    double median, processor, peak;
 } train_result;
 
 static void cell_share(result_table *table, double gflop, double seconds, double peak)
@@ -202,6 +203,7 @@ const command command_bench_train = {
     .name = "bench train",
     .summary = "a step of training: seconds by stage, work, share of the peak, memory",
     .arguments = "MODEL",
+    .writes = WRITES_TABLE,
     .min_arguments = 1,
     .max_arguments = 1,
     .size = sizeof(train_bench_options),

@@ -47,7 +47,7 @@ static void parse_terms(common_options *options, const char *text, void *target)
     }
 }
 
-/* Places are those of sweep_position_cache. */
+/* The order is that of sweep_position_cache. */
 static const char *const position_caches[] = {"on", "off", "both", NULL}, *const term_choices[] = {"full", "c2c",
                                                                                                    "c2c+c2p", "c2c+p2c",
                                                                                                    NULL};
@@ -103,7 +103,8 @@ static void complete(const bench_options *o, sweep_options *sweep, isa_list *isa
     sweep->isa_count = isas->count;
 }
 
-/* Before --out is opened, and without weights. What is wrong with the model itself, the sweep says. */
+/* Checks the sizes that the sweep needs before --out is opened, and without weights. Other faults of the model are
+ * left to the sweep. */
 static void check_model(const common_options *options, const sweep_options *sweep)
 {
     const deberta_model_options describe = {.struct_size = sizeof describe,
@@ -135,7 +136,8 @@ static void tell_what_was_written(const common_options *options, const bench_res
              options->arguments[0], path, result_format_names[format]);
 }
 
-/* Threads without a core wait for each other, so their times are those of another machine's scheduler. */
+/* Warns of more threads than cores: threads without a core wait for each other, so the times measure the
+ * scheduler. */
 static void tell_of_threads(const common_options *options, const sweep_options *sweep)
 {
     topology_info machine;
@@ -198,6 +200,7 @@ const command command_bench = {
     .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, requests, train, "
                "compare, merge, plot",
     .arguments = "MODEL",
+    .writes = WRITES_TABLE,
     .size = sizeof(bench_options),
     .defaults = &(const bench_options){.sweep = {.min_seconds = -1, .roof_share = SWEEP_DEFAULT_ROOF_SHARE}},
     .options = table,

@@ -22,19 +22,20 @@ enum { VERSION_BYTES = 128, SAID_BYTES = 4096 };
 
 struct cluster {
     deberta_ranks ranks;
-    MPI_Comm work, ends;   /* an end is told while others may wait for work */
+    /* `ends` has a communicator of its own, because a rank may end while others wait in `work` */
+    MPI_Comm work, ends;
     MPI_Request *requests; /* [2 count] */
     int *statuses;         /* [count] */
     char host[MPI_MAX_PROCESSOR_NAME];
-    int error_stream; /* where rank 0 writes */
-    FILE *said;       /* what another rank had to say */
+    int error_stream; /* descriptor that rank 0 writes its errors to */
+    FILE *said;       /* messages of another rank, kept until its end */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- waiting */
 
 static const double FOREVER = 1e30;
 
-/* False: the time is over. */
+/* Waits for requests; returns false if the time is over. */
 static bool wait_for(MPI_Request *requests, int count, double seconds)
 {
     enum { TRIES = 200 };
@@ -91,7 +92,7 @@ static void cluster_mpi_join(void *context, void *bytes, size_t size)
 
 bool cluster_has_mpi(void) { return true; }
 
-/* Keeps the output of other ranks, and shows it only if one of them has failed. */
+/* Keeps the messages of ranks other than 0, and shows them only if one of them has failed. */
 static bool keep_quiet(cluster *c, common_options *options)
 {
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -105,8 +106,8 @@ static bool keep_quiet(cluster *c, common_options *options)
     return fine;
 }
 
-/* The first thing that ranks tell each other, before anything that another build may have otherwise. options NULL: a
- * rank that has nothing to compute, of which this is all that it tells. */
+/* Compares the builds of all ranks, before any exchange that could differ between builds. options NULL: a rank that
+ * has nothing to compute, which exchanges nothing else. */
 static void compare_builds(const cluster *c, const common_options *options)
 {
     const size_t count = c->ranks.count;
@@ -122,7 +123,7 @@ static void compare_builds(const cluster *c, const common_options *options)
     free(builds);
 }
 
-/* options NULL: as compare_builds has it. */
+/* Initializes MPI and options->ranks. options NULL: as in compare_builds. */
 static void begin_ranks(cluster *c, common_options *options)
 {
     int rank, count, length, level;
@@ -162,7 +163,7 @@ void cluster_open(cluster **place, common_options *options)
 
 /* ---------------------------------------------------------------------------------------------------------- the end */
 
-/* Says what a rank had to say, or that it was rank 0. */
+/* Prints the messages of a rank, or says that it was rank 0 that failed. */
 static void cluster_mpi_tell(const cluster *c)
 {
     char text[SAID_BYTES] = "", name[512];
@@ -177,8 +178,8 @@ static void cluster_mpi_tell(const cluster *c)
     if (write(c->error_stream, text, strlen(text)) < 0) return;
 }
 
-/* Exchanges the exit codes of all ranks. A success waits for ever; a failure waits 2 s, since ranks that failed alike
- * arrive soon. */
+/* Exchanges the exit codes of all ranks. A rank that succeeded waits without limit; one that failed waits 2 s, since
+ * ranks that fail alike arrive together. */
 static int end_together(cluster *c, int status)
 {
     const double seconds = status == EXIT_OK ? FOREVER : 2;
@@ -193,7 +194,7 @@ static int end_together(cluster *c, int status)
     return c->statuses[first];
 }
 
-/* Is this one of several processes that mpirun has started? */
+/* Returns true if this is one of several processes that mpirun has started. */
 static bool is_launched(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
@@ -204,8 +205,8 @@ static bool is_launched(void)
 
 int cluster_close(cluster **place, int status)
 {
-    /* A rank that printed its help has opened nothing, and without a word of it the others would wait for ever. One
-     * that fails so early is seen by mpirun, which ends them. */
+    /* A rank that printed its help has opened nothing, and the others would wait for it without end. mpirun notices a
+     * rank that fails this early, and ends the others. */
     if (!*place && status == EXIT_OK && is_launched()) cluster_open(place, NULL);
     cluster *c = *place;
     if (!c) return status;

@@ -1,5 +1,5 @@
-/* Rank r of P computes the shards r, r + P, r + 2 P ..., each as if it had been asked for alone. Then rank 0 joins all
- * of them into --out, which has the bytes that one process would have written.
+/* Runs a command by shards: rank r of P computes the shards r, r + P, r + 2 P ..., each as if it had been asked for
+ * alone. Then rank 0 joins all of them into --out, which has the bytes that one process would have written.
  *
  * SPDX-License-Identifier: MIT */
 
@@ -15,7 +15,7 @@
 
 typedef struct shard_ranks {
     common_options *options;
-    item_choice *items; /* of the options */
+    item_choice *items; /* the choice of items among the options */
     size_t rank, count;
     const char *folder;
 } shard_ranks;
@@ -77,13 +77,13 @@ static int compute_shards(const shard_ranks *s)
         const bool was_finished = is_finished(s);
         status = s->options->command->run(s->options);
         options_release(s->options, mark);
-        /* Items that could not be used are no failure of the shard: its manifest has come. */
+        /* Unusable items are no failure of a shard whose manifest is complete. */
         if (status == EXIT_INPUT && !was_finished && is_finished(s)) status = EXIT_OK;
     }
     return status;
 }
 
-/* Whether any rank got a request to stop; all ranks know it then. */
+/* Returns true, on all ranks, if any rank got a request to stop. */
 static bool any_stopped(const shard_ranks *s, bool mine)
 {
     const deberta_ranks *ranks = s->options->ranks;

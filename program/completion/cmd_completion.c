@@ -1,12 +1,11 @@
-/* `deberta completion` writes a script for the shell, made from the same tables as the parser, so that it cannot be out
- * of date.
+/* `deberta completion` writes a script for the shell from the same tables that the parser uses.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "program/frame/text_output.h"
 
-/* The words that an option takes, separated by blanks; NULL: anything. */
+/* Returns the words that an option takes, separated by blanks; NULL: it takes any value. */
 static const char *choices_of(const option *option)
 {
     static char words[512];
@@ -16,7 +15,7 @@ static const char *choices_of(const option *option)
     return used ? words : NULL;
 }
 
-/* Commands of one word and, right before the command they belong to, those of two. */
+/* Called for commands of one word and, right before the command they belong to, for those of two. */
 typedef void (*command_visit)(FILE *out, const command *command);
 
 static void each_command(FILE *out, const command *const *commands, command_visit visit)
@@ -116,7 +115,7 @@ static void print_bash(FILE *out, const command *const *commands)
             "complete -o filenames -F _deberta deberta\n");
 }
 
-/* Texts of ours inside single quotes; the few signs that would end them or that zsh reads as its own are escaped. */
+/* Writes a text inside single quotes, and escapes the few characters that would end it or that zsh interprets. */
 static void put_escaped(FILE *out, const char *text, const char *special)
 {
     for (; *text; text++) {
@@ -155,7 +154,7 @@ static void put_zsh_arguments(FILE *out, const command *command)
 
 static void put_zsh_command(FILE *out, const command *command)
 {
-    if (strchr(command->name, ' ')) return; /* with the command it belongs to */
+    if (strchr(command->name, ' ')) return; /* subcommands are written with the command they belong to */
     fprintf(out, "    %s) ", command->name);
     if (!command->subcommands) {
         put_zsh_arguments(out, command);
@@ -195,7 +194,7 @@ static void print_zsh(FILE *out, const command *const *commands)
                  "if [ \"$funcstack[1]\" = _deberta ]; then _deberta \"$@\"; else compdef _deberta deberta; fi\n");
 }
 
-/** ` -d 'TEXT'`, the end of a line: fish knows two escapes inside single quotes. */
+/** Writes ` -d 'TEXT'` at the end of a line, with the two escapes that fish knows inside single quotes. */
 static void put_fish_description(FILE *out, const char *text)
 {
     fputs(" -d '", out);

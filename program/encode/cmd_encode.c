@@ -1,6 +1,7 @@
-/* `deberta encode`: hidden states, attention, components and head logits into one safetensors file of padded tensors
- * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --expected` reads. Corpora
- * go another way: encode_corpus.c. SPDX-License-Identifier: MIT */
+/* `deberta encode` writes hidden states, attention, components and head logits into one safetensors file of padded
+ * tensors [B,N,...], with padding 0 and with the input, which `verify --expected` reads. Corpora are encoded by
+ * encode_corpus.c.
+ * SPDX-License-Identifier: MIT */
 #include "core/base/text.h"
 #include "output/json_text.h"
 #include "output/scope.h"
@@ -13,7 +14,7 @@
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
 
-/* Flags of a list of layers. */
+/* Returns the flags of a list of layers. */
 static const bool *choose_layers(const encoded_input *e, const char *const *member)
 {
     bool *chosen = options_take(e->options, e->info.layers + 1, sizeof *chosen);
@@ -159,6 +160,7 @@ const command command_encode = {
     .name = "encode",
     .summary = "hidden states, attention, components and head logits into a file; vectors of whole corpora",
     .arguments = "MODEL",
+    .writes = WRITES_OWN,
     .groups = groups,
     .size = sizeof(encode_options),
     .example =

@@ -1,5 +1,6 @@
 /* Encodes corpora: checks the options, cuts texts into windows, pools, and writes rows in the order of the input.
- * program/tasks/task_run.c reads, batches, resumes and ends.
+ *
+ * program/tasks/task_run.c reads, makes batches, resumes and ends.
  *
  * SPDX-License-Identifier: MIT */
 
@@ -25,22 +26,22 @@ typedef struct corpus_job {
     corpus_format format;
     pooling pooling;
     bool normalize;        /* as modules.json asks for */
-    const char *recipe;    /* what of modules.json is followed, for settings; NULL: nothing */
+    const char *recipe;    /* settings followed from modules.json; NULL: none */
     size_t window, stride; /* 0: whole texts */
     size_t width;          /* h */
     double *sums;          /* [h] */
 
-    /* The window of the input: */
+    /* The current window of the input */
     size_t row_count, vector_count, written; /* written: rows so far */
     corpus_row *rows;                        /* [row_count] in order */
-    size_t *row_vectors;                     /* [row_count] where a row's vectors begin */
+    size_t *row_vectors;                     /* [row_count] index of each row's first vector */
     int32_t *ids, *types;                    /* framed windows */
     float *vectors;                          /* [vector_count][h] */
 } corpus_job;
 
 /* ---------------------------------------------------------------------------------------------------------- options */
 
-/* Members that only a corpus has a use for, and those that only padded tensors have; each list ends with 0. */
+/* Lists of members, each ended by 0: those that only corpora use, and those that only padded tensors use. */
 #define AT(member) offsetof(encode_options, member)
 static const size_t
     of_corpora[] = {AT(pool),
@@ -56,7 +57,7 @@ static const size_t
     of_tensors[] = {AT(reading.ids), AT(reading.tensors),     AT(hidden), AT(attention_layers), AT(component_layers),
                     AT(logits),      AT(reading.common.json), 0};
 
-/* The first of these members that the command line gives, or NULL. */
+/* Returns the first of these members that the command line gives, or NULL. */
 static const void *first_given(const encode_options *o, const size_t *members)
 {
     for (; *members; members++)
@@ -64,7 +65,7 @@ static const void *first_given(const encode_options *o, const size_t *members)
     return NULL;
 }
 
-/* A file of objects, or an output with one row a text; NULL: neither. */
+/* Returns the path of a file of objects, or of an output with one row for each text; NULL: neither is given. */
 static const char *corpus_path(const encode_options *o)
 {
     const text_list *files = &o->reading.files;
@@ -77,7 +78,7 @@ static const char *corpus_path(const encode_options *o)
 
 bool encode_corpus_wanted(const encode_options *o) { return first_given(o, of_corpora) || corpus_path(o); }
 
-/* Options for padded tensors, beside what asks for a corpus. */
+/* Refuses options of padded tensors where the options ask for a corpus. */
 static void refuse_tensor_options(const encode_options *o)
 {
     const void *reason = first_given(o, of_corpora), *wrong = first_given(o, of_tensors);
@@ -117,8 +118,8 @@ static void check_output(corpus_job *job)
                     "an .npy file cannot hold texts of different length: use .safetensors or .jsonl, or --pool mean");
 }
 
-/* A folder of sentence-transformers says how its vectors are made. A given --pool takes the place of all of it, a given
- * --max-tokens or --window that of the length. */
+/* Takes the way to make vectors from a sentence-transformers folder. A given --pool replaces all of it; a given
+ * --max-tokens or --window replaces the length. */
 static void follow_recipe(corpus_job *job, task_run *run)
 {
     const encode_options *o = job->o;
@@ -150,8 +151,8 @@ static void note_number(json_t *notes, const char *name, size_t number)
     if (number) json_object_set_new(notes, name, json_sprintf("%zu", number));
 }
 
-/* Describes how the vectors were made, for readers of the file. The instruction set is left out: no byte depends on
- * it. */
+/* Describes how the vectors were made, for readers of the file. It omits the instruction set, on which no byte
+ * depends. */
 static json_t *describe_making(const corpus_job *job, const task_run *run)
 {
     const char *ablations = run->options->ablated.text;
@@ -168,7 +169,7 @@ static json_t *describe_making(const corpus_job *job, const task_run *run)
 }
 
 /* Describes the settings that a resumed run must share with the first. With safetensors they include the notes of the
- * header, which has a room of fixed size and describes all rows. */
+ * header, which has fixed room and describes all rows. */
 static deberta_status describe_settings(const corpus_job *job, const task_run *run, json_t **settings,
                                         deberta_error *err)
 {
@@ -222,7 +223,8 @@ static size_t windows_of(const corpus_job *job, size_t tokens)
     return 1 + (tokens - job->window + job->stride - 1) / job->stride;
 }
 
-/* A text without an encoding has a row as well, so that rows count as lines do, unless it is skipped. */
+/* Returns the rows of a text. A text without an encoding has a row as well, so that rows match lines, unless it is
+ * skipped. */
 static size_t rows_of(const corpus_job *job, const task_text *text)
 {
     if (text->record.problem) return job->o->reading.items.skip_bad ? 0 : 1;
@@ -257,7 +259,8 @@ static text_piece cut_window(const corpus_job *job, const task_text *text, size_
     return (text_piece){.ids = ids, .types = types, .tokens = count + FRAME_TOKENS};
 }
 
-/* Rows of all texts; pieces for those that can be encoded, whose index is that of the row. Returns how many pieces. */
+/* Lays out the rows of all texts, and pieces for those that can be encoded; the index of a piece is that of its row.
+ * Returns the number of pieces. */
 static size_t lay_out(corpus_job *job, const task_run *run, text_piece *pieces)
 {
     size_t count = 0, r = 0;
@@ -283,7 +286,7 @@ static size_t lay_out(corpus_job *job, const task_run *run, text_piece *pieces)
     return count;
 }
 
-/* Takes rows, pieces and room for their vectors. */
+/* Allocates rows, pieces and room for their vectors. */
 static size_t corpus_arrange(task_run *run, text_piece **pieces)
 {
     corpus_job *job = run->context;
@@ -303,7 +306,8 @@ static size_t corpus_arrange(task_run *run, text_piece **pieces)
 
 /* --------------------------------------------------------------------------------------------------------- encoding */
 
-/* Adds in double, in the order of the tokens, so that batches have no effect on the mean. */
+/* Writes the mean of a piece's rows; it adds in double, in the order of the tokens, so that batches have no effect on
+ * it. */
 static void pool_mean(const corpus_job *job, float *to, const float *rows, size_t stride, size_t tokens)
 {
     const size_t h = job->width;
@@ -313,7 +317,8 @@ static void pool_mean(const corpus_job *job, float *to, const float *rows, size_
     for (size_t e = 0; e < h; e++) to[e] = (float)(job->sums[e] / (double)tokens);
 }
 
-/* Adds in double, in the order of the elements. The least length is that of PyTorch's normalize. */
+/* Divides a vector by its norm; it adds in double, in the order of the elements. The least norm is that of PyTorch's
+ * normalize. */
 static void normalize(float *vector, size_t h)
 {
     double squares = 0;

@@ -10,13 +10,13 @@ extern const char *const pooling_names[]; /* NULL-terminated */
 
 typedef struct encode_options {
     reading_options reading;
-    /* padded tensors with everything inside */
+    /* Options of padded tensors */
     int hidden;                   /* 0: the last layer's, 1: all */
     const char *attention_layers; /* lists of layers; NULL: none */
     const char *component_layers;
     bool logits;
-    /* corpora */
-    int pool; /* enum pooling */
+    /* Options of corpora */
+    int pool; /* an enum pooling */
     size_t window, stride;
     bool resume;
 } encode_options;
@@ -24,7 +24,7 @@ typedef struct encode_options {
 /* `deberta encode` for corpora: any number of texts, streamed, encoded in ragged batches of like length, one vector a
  * text (or one a token), resumable. */
 
-/* Do these options ask for it, rather than for padded tensors with everything inside? */
+/* Returns true if these options ask for a corpus, rather than for padded tensors with everything inside. */
 bool encode_corpus_wanted(const encode_options *o);
-/* The command. Its exit code. */
+/* Encodes a corpus, and returns the exit code. */
 int encode_corpus(const encode_options *o);

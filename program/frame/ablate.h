@@ -1,15 +1,16 @@
-/* Parses --ablate, interventions on the terms of the scores, for every command that runs a model.
+/* Parses --ablate, interventions on the terms of the scores, for every command that runs a model:
  *
  *     --ablate c2p@3:5,p2c@all,c2c=mean@0
  *
- * term[=zero|=mean]@layer[:head], where layer and head are numbers from 0 or `all` (a head that is not given: all).
+ * An item is term[=zero|=mean]@layer[:head]; layer and head are numbers from 0 or `all`, and a missing head means
+ * all.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "program/frame/options.h"
 
-/* Appends to the ablation_list at target. What the model has is checked when it is opened. */
+/* Appends to the ablation_list at target. Opening the model checks that it has the terms, layers and heads. */
 void ablate_parse(common_options *options, const char *list, void *target);
 
 #define ABLATE_OPTION                                                                                                  \

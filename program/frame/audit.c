@@ -1,4 +1,4 @@
-/* Draws seeds, makes folders and puts command lines together for audits. SPDX-License-Identifier: MIT */
+/* Draws seeds, makes folders and builds command lines for audits. SPDX-License-Identifier: MIT */
 #include "program/frame/audit.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ uint64_t audit_seed(const common_options *options)
     return random_next(&state) >> 32;
 }
 
-/* The folder goes with a signal as well; none comes between its making and that. */
+/* Makes the folder and registers it for removal by a signal; signals are held in between. */
 const char *audit_make_folder(const common_options *options)
 {
     const char *place = getenv("TMPDIR");

@@ -1,5 +1,6 @@
-/* Writes an environment that any class can take in: the figure has its size where it fits, and else that of the column
- * and of the page. SPDX-License-Identifier: MIT */
+/* Writes a LaTeX environment for any class. The figure keeps its size where it fits, and otherwise takes that of the
+ * column and of the page.
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/figure_latex.h"
 
 #include <stdlib.h>
@@ -7,7 +8,8 @@
 
 #include "core/base/text.h"
 
-/* Lengths of LaTeX's article, in mm: the widest column that journals have, and the text's height on letter paper. */
+/* Lengths of LaTeX's article in mm: the widest column in use by journals, the height of the text on letter paper, and
+ * a line. */
 static const double widest_column = 90, text_height = 193, line_height = 12 * DRAW_MM_PER_PT;
 enum { CHARACTERS_OF_COLUMN = 50, CHARACTERS_OF_PAGE = 75, LINES_AROUND_CAPTION = 2, MOST_CAPTION_LINES = 20 };
 
@@ -18,7 +20,7 @@ static const char *provenance_of(const figure_style *style, const char *key)
     return NULL;
 }
 
-/* The path as seen from the folder of the .tex file, where that is the same folder. */
+/* Returns the path of the figure relative to the .tex file if both are in one folder, otherwise the path as given. */
 static const char *seen_from(const char *tex, const char *figure)
 {
     const char *slash = strrchr(tex, '/'), *figure_slash = strrchr(figure, '/');
@@ -40,7 +42,7 @@ const char *figure_latex_includes(const text_list *paths)
 
 /* ---------------------------------------------------------------------------------------------------------- caption */
 
-/* A file in the making, and what is found out while its caption is written. */
+/* A file that is being written, and the facts collected while its caption is written. */
 typedef struct latex_file {
     FILE *out;
     latex_scripts *scripts;
@@ -64,7 +66,7 @@ static void put_caption(const latex_file *file, const figure_style *style, const
     FILE *out = file->out;
     if (caption) put_text(file, caption);
     if (caption) fputc(' ', out);
-    if (model) { /* else the figure is anonymous, and the sentence begins with the layers */
+    if (model) { /* an anonymous figure's sentence begins with the layers */
         fputs("Model: \\texttt{", out);
         put_text(file, model);
         fputc('}', out);
@@ -89,12 +91,12 @@ static void put_caption(const latex_file *file, const figure_style *style, const
     put_text(file, note);
 }
 
-/* Lines that the caption takes about, with the space around it. */
+/* Returns the number of lines that the caption takes, including the space around it. */
 static size_t count_lines(const figure_style *style, const char *caption, bool wide)
 {
     const char *const parts[] = {caption, style->note, provenance_of(style, "Model"), provenance_of(style, "Text"),
                                  provenance_of(style, "Pair")};
-    size_t characters = 80; /* of what stands between them */
+    size_t characters = 80; /* characters of a line */
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) characters += parts[k] ? strlen(parts[k]) : 0;
     const size_t lines = characters / (wide ? CHARACTERS_OF_PAGE : CHARACTERS_OF_COLUMN) + 1 + LINES_AROUND_CAPTION;
     return lines < MOST_CAPTION_LINES ? lines : MOST_CAPTION_LINES;
@@ -102,7 +104,7 @@ static size_t count_lines(const figure_style *style, const char *caption, bool w
 
 /* ------------------------------------------------------------------------------------------------------------- file */
 
-/* "fig:" and the name of the figure's file without its suffix, as far as a label can have it. */
+/* Writes "fig:" and the name of the figure's file without its suffix, reduced to characters that a label can have. */
 static void put_label(FILE *out, const char *figure)
 {
     const char *slash = strrchr(figure, '/'), *name = slash ? slash + 1 : figure, *dot = strrchr(name, '.');
@@ -110,7 +112,7 @@ static void put_label(FILE *out, const char *figure)
     for (; *name && name != dot; name++) fputc(strchr("\\{}$&#%^~, ", *name) ? '-' : *name, out);
 }
 
-/* Says in comments what the file needs, and what made it. */
+/* Writes, as comments, what the file needs and what made it. */
 static void put_head(FILE *out, const char *command, bool wide, const figure_notes *page, const latex_scripts *scripts)
 {
     fputs("% deberta " DEBERTA_VERSION_TEXT "; needs \\usepackage{graphicx}.", out);

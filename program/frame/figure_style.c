@@ -1,4 +1,4 @@
-/* Notes that a figure's font is not installed. SPDX-License-Identifier: MIT */
+/* Notes it when a figure's font is not installed. SPDX-License-Identifier: MIT */
 #include "program/frame/figure_style.h"
 
 #include "viz/draw_cairo.h"

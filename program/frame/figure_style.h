@@ -6,7 +6,7 @@
 #include "program/frame/options.h"
 #include "viz/figure.h"
 
-/* Rows that fill a figure_style. */
+/* Rows of a table that fill a figure_style. */
 #define FIGURE_STYLE_ROWS(S, member)                                                                                   \
     {"title", 0, "TEXT", "above the figure", TEXT_AT(S, member.title)},                                                \
         {"width-mm", 0, "MM", "width on paper: 85 a column, 174 a page (default)",                                     \
@@ -20,10 +20,10 @@
     {                                                                                                                  \
         "no-notes", 0, NULL, "no sentences under the figure", FLAG_AT(S, member.no_notes)                              \
     }
-/* Notes that the font is not installed, if it is not. */
+/* Prints a note if the font is not installed. */
 void figure_style_note_font(const common_options *options, const figure_style *style);
 
-/* Refuses the options of those rows where no picture is drawn. style: in the command's struct. */
+/* Refuses the options of these rows where no picture is drawn. style: member of the command's struct. */
 static inline void figure_style_refuse(const common_options *options, const figure_style *style)
 {
     const void *const members[] = {&style->title, &style->width_mm,  &style->exact_width, &style->dpi,

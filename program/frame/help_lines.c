@@ -1,4 +1,4 @@
-/* Folds what --help prints to the width of a terminal. SPDX-License-Identifier: MIT */
+/* Folds the output of --help to the width of a terminal. SPDX-License-Identifier: MIT */
 #include "program/frame/help_lines.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { COMMAND_INDENT = 2, GOES_ON_INDENT = 6, ROOM_OF_A_ROW = 32, NARROW_INDENT = 10 };
 
-/* COLUMNS, or what the terminal says; 0: neither. */
+/* Returns COLUMNS, or the terminal's width; 0 if neither is known. */
 static size_t columns_of(FILE *out)
 {
     struct winsize size;
@@ -29,7 +29,8 @@ help_lines help_lines_to(FILE *out)
 
 static void print_blanks(const help_lines *lines, size_t count) { fprintf(lines->out, "%*s", (int)count, ""); }
 
-/* Where a word ends: at a blank or the line's end; a command's words go on within quotes. */
+/* Returns the length of a word up to a blank or the end of the line; within a command, quotes hold blanks
+ * together. */
 static size_t single_length(const char *word, bool is_command)
 {
     char quote = 0;
@@ -39,7 +40,7 @@ static size_t single_length(const char *word, bool is_command)
     return k;
 }
 
-/* An option of a command and its value stay together. */
+/* Returns the length of a word; an option of a command and its value count as one word. */
 static size_t word_length(const char *word, bool is_command)
 {
     const size_t length = single_length(word, is_command);
@@ -47,7 +48,7 @@ static size_t word_length(const char *word, bool is_command)
     return has_value ? length + 1 + single_length(word + length + 1, true) : length;
 }
 
-/* Words up to `stop`; `column` is where the first goes. A line that is not the last has `mark` at its end. */
+/* Prints words up to `stop`, the first at `column`. Every line but the last ends with `mark`. */
 static void print_words(const help_lines *lines, const char *text, const char *stop, size_t column, size_t indent,
                         const char *mark)
 {
@@ -80,7 +81,7 @@ void help_row(const help_lines *lines, const char *left, size_t indent, const ch
     fputs(left, lines->out);
     if (beside && used < at) {
         print_blanks(lines, at - used);
-    } else if (beside) { /* a name longer than its column */
+    } else if (beside) { /* the name is longer than its column */
         fputc(' ', lines->out);
     } else {
         fputc('\n', lines->out);
@@ -97,7 +98,7 @@ void help_paragraph(const help_lines *lines, size_t indent, const char *text)
         fprintf(lines->out, "%s\n", text);
 }
 
-/* Where a command's comment begins: behind a blank, outside quotes. */
+/* Returns where a command's comment begins: after a blank, outside quotes. */
 static const char *comment_of(const char *line, const char *stop)
 {
     for (const char *at = line; at < stop;) {
@@ -118,7 +119,7 @@ static void print_command(const help_lines *lines, const char *line, const char 
     print_blanks(lines, GOES_ON_INDENT);
     fputs("# ", lines->out);
     comment += strspn(comment, "# ");
-    for (const char *word = comment; word < stop;) { /* each line of a comment is one */
+    for (const char *word = comment; word < stop;) { /* each line of a folded comment begins with # */
         size_t column = GOES_ON_INDENT + 2, length = word_length(word, false);
         while (word < stop && (column == GOES_ON_INDENT + 2 || column + 1 + length <= lines->width)) {
             fprintf(lines->out, "%s%.*s", column == GOES_ON_INDENT + 2 ? "" : " ", (int)length, word);
@@ -133,7 +134,7 @@ static void print_command(const help_lines *lines, const char *line, const char 
     }
 }
 
-/* The end of a line or, of sentences that begin in the first column, of the paragraph. */
+/* Returns the end of the line; for sentences that begin in the first column, the end of the paragraph. */
 static const char *end_of_lines(const help_lines *lines, const char *text)
 {
     const char *stop = text + strcspn(text, "\n");

@@ -1,13 +1,14 @@
-/* Finds the name that a mistyped one is nearest to. SPDX-License-Identifier: MIT */
+/* Finds the name nearest to a mistyped one. SPDX-License-Identifier: MIT */
 #include "program/frame/options.h"
 
 #include <string.h>
 
-enum { LONGEST = 32 }; /* longer ones are no mistakes in one letter or two */
+enum { LONGEST = 32 }; /* longer words are not taken for misspelt names */
 
 static size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Letters to insert, delete or replace (Levenshtein). Both are at most LONGEST long. */
+/* Returns the number of letters to insert, delete or replace (Levenshtein distance). Both names have at most LONGEST
+ * letters. */
 static size_t edits(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t row[LONGEST + 1];
@@ -28,7 +29,7 @@ void options_nearest(const char *name, size_t length, const char *candidate, siz
 {
     const size_t candidate_length = strlen(candidate);
     if (length < 3 || length > LONGEST || candidate_length > LONGEST) return;
-    /* the begin of a longer name is near, however much is missing */
+    /* a name that begins with what was typed is near, however long it is */
     const bool begins = candidate_length > length && strncmp(name, candidate, length) == 0;
     const size_t distance = begins ? 1 : edits(name, length, candidate, candidate_length);
     if (distance > 2 || distance >= *least || 3 * distance > length + 1) return;

@@ -46,7 +46,7 @@ static void check_place(const common_options *options, const char *path)
     if (strncmp(path, "synthetic:", 10) == 0) return;
     if (*path == 0) end_with(options, EXIT_INPUT, "the name of the model is empty; %s", EXPECTED_PLACE);
     const deberta_status status = folder_check_model(path, &error);
-    if (status == DEBERTA_E_FILE && strncmp(path, "models/", 7) == 0) /* as the examples of --help have it */
+    if (status == DEBERTA_E_FILE && strncmp(path, "models/", 7) == 0) /* the examples of --help have such paths */
         end_with(options, EXIT_INPUT, "%s; `deberta examples DIR` makes a folder from which models/demo can be opened",
                  error.message);
     must(options, status, &error);
@@ -54,7 +54,8 @@ static void check_place(const common_options *options, const char *path)
 
 void check_model_place(const common_options *options) { check_place(options, options->arguments[0]); }
 
-/* Every session would say so too, but only then, and not that it is the command line that is wrong. */
+/* Checks the ablations when the model is opened. A session would refuse them too, but only later, and without naming
+ * the command line. */
 static void check_what_is_ablated(const common_options *options, const deberta_model *model)
 {
     deberta_session_options session_options;
@@ -87,7 +88,7 @@ void check_packed(const common_options *options)
     end_program(status == DEBERTA_E_FORMAT ? EXIT_CHECK_FAILED : said);
 }
 
-/* Each sentence is said once, however often a command opens the same folder. */
+/* Prints a note once, however often a command opens the same folder. */
 static void note_once(const common_options *options, const char *sentence)
 {
     static char *said[256];

@@ -7,7 +7,7 @@
 
 enum { HELP_INDENT = 33, DEFAULT_BYTES = 64 };
 
-/* " (default 16)", or nothing where the default means that the option was not given. */
+/* Appends " (default 16)", or nothing if the default means that the option was not given. */
 static void describe_default(const option *row, const command *command, size_t offset, char text[DEFAULT_BYTES])
 {
     *text = 0;
@@ -39,7 +39,8 @@ static void print_option(const help_page *page, const option *row, size_t offset
     help_row(&page->lines, left, HELP_INDENT, text);
 }
 
-/* Without what another table of the command hides: its own option hides the common one. */
+/* Prints a group without the options that another table of the command hides, as its own option hides the common
+ * one. */
 static void print_group(void *context, const option_group *group)
 {
     const help_page *page = context;

@@ -1,10 +1,10 @@
-/* Finds rows of a command's tables, by name or by the member that they fill. SPDX-License-Identifier: MIT */
+/* Finds rows of a command's tables by name, or by the member that they fill. SPDX-License-Identifier: MIT */
 #include <stdarg.h>
 #include <string.h>
 
 #include "program/frame/option_scan.h"
 
-/* The groups of a command that has them, or the one table of one that has not. */
+/* Returns group `index` of a command; one without groups has its only table as group 0. */
 static option_group nth_group(const command *command, size_t index)
 {
     static const option_group none = {NULL, 0, NULL};

@@ -15,7 +15,7 @@ static uint64_t read_whole(const common_options *options, const option *row, con
     errno = 0;
     const uint64_t value = strtoull(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && !*end && !errno) return value;
-    /* `-t TEXT` is what somebody types who has read of --text */
+    /* users of -t for --text type a text after it, not a number */
     const bool is_text = row->letter == 't' && text[0] && strspn(text, "+-.0123456789") < strlen(text);
     usage_wrong(options, "--%s: expected a whole number, found '%s'%s", row->name, text,
                 is_text && options_find(options->command, "text") ? "; a text is given with --text" : "");
@@ -69,7 +69,7 @@ static void fill_choice(const common_options *options, const option *row, const 
     usage_wrong(options, "--%s: expected one of %s; found '%s'", row->name, list, text);
 }
 
-/* A longer copy: earlier ones stay until the options are freed, which is soon. */
+/* Appends to a copy of the list; earlier copies stay until the options are freed, which is soon. */
 static void append_text(const common_options *options, const char *text, text_list *list)
 {
     const char **grown = options_take(options, list->count + 1, sizeof *grown);
@@ -99,7 +99,7 @@ static void fill_one(common_options *options, const given_option *given)
 
 /* ------------------------------------------------------------------------------------------------------ combinations */
 
-/* Returns the first given option in a list of names between blanks; NULL: none. */
+/* Returns the first option that was given among names separated by blanks; NULL: none was. */
 static const option *first_given_of(const option_scan *scan, const char *names)
 {
     for (size_t k = 0; k < scan->given_count; k++) {
@@ -122,7 +122,8 @@ static void check_combination(const common_options *options, const option *row)
     size_t used = 0;
     for (const char *at = row->needs; *at && used < sizeof names - 8; at += strspn(at, " ")) {
         const size_t length = strcspn(at, " ");
-        if (option_find(options->command, at, length, 0).option) /* a table of several commands names all of theirs */
+        if (option_find(options->command, at, length, 0)
+                .option) /* a table of several commands lists all their options */
             used +=
                 (size_t)snprintf(names + used, sizeof names - used, "%s--%.*s", used ? " or " : "", (int)length, at);
         at += length;
@@ -147,9 +148,11 @@ void option_values_fill(common_options *options)
 {
     const option_scan *scan = options->scan;
     for (size_t k = 0; k < scan->given_count; k++) fill_one(options, &scan->given[k]);
+    output_names_choose(options);
     for (size_t k = 0; k < scan->given_count; k++) check_combination(options, scan->given[k].option);
     option_outputs_check(options);
-    const char *name = getenv("DEBERTA_ISA"); /* a variable that is set to nothing is not set */
+    output_names_check(options);
+    const char *name = getenv("DEBERTA_ISA"); /* an empty variable counts as not set */
     if (name && *name && option_is_common(options_find(options->command, "isa")) &&
         !option_given(options, &options->isa))
         common_isa_read(options, "DEBERTA_ISA", name);

@@ -28,7 +28,7 @@ typedef struct taker_list {
     size_t used;
 } taker_list;
 
-/* By its name or, where that is NULL, by its letter. */
+/* Adds a command that takes the option, found by its name or, if that is NULL, by its letter. */
 static void add_taker(taker_list *takers, const command *command, const char *name, size_t length, char letter)
 {
     if (takers->used >= sizeof takers->text || !option_find(command, name, length, letter).option) return;
@@ -36,7 +36,7 @@ static void add_taker(taker_list *takers, const command *command, const char *na
                                      takers->used ? ", " : "", command->name);
 }
 
-/* The commands of the same first word that take the option: "bench, bench kernel". */
+/* Lists the commands with the same first word that take the option: "bench, bench kernel". */
 static taker_list find_takers(const common_options *options, const char *name, size_t length, char letter)
 {
     const char *own = options->command->name;
@@ -51,13 +51,13 @@ static taker_list find_takers(const common_options *options, const char *name, s
     return takers;
 }
 
-/* Whether the command needs a second word: "sequence|choice|token|qa MODEL". */
+/* Returns true if the command needs a second word: "sequence|choice|token|qa MODEL". */
 static bool needs_word(const command *command)
 {
     return strcspn(command->arguments, "|") < strcspn(command->arguments, "[ ");
 }
 
-/* The row that the command is without, of this name or letter; NULL: none. */
+/* Returns the common row of this name or letter that the command does not take; NULL: none. */
 static const option *common_option_named(const command *command, const char *name, size_t length, char letter)
 {
     for (const option *row = common_option_table; row->name; row++) {
@@ -68,8 +68,8 @@ static const option *common_option_named(const command *command, const char *nam
     return NULL;
 }
 
-/* The row of a common option that says how a machine works, if the command is without it: a script may give the same
- * ones to every command. NULL: it is none. */
+/* Returns the row of a common machine option (such as --threads) that the command does not take, because a script may
+ * pass the same ones to every command; NULL if it is no such option. */
 static const option *find_idle(const command *command, const char *name, size_t length, char letter)
 {
     static const char *const of_machines[] = {"threads", "memory-limit", "progress"};
@@ -96,7 +96,8 @@ static _Noreturn void refuse_absent(const common_options *options, const option 
                 has_numbers(options) ? "; --numbers FILE.csv has a figure's numbers" : "");
 }
 
-/* Refuses another program's option of a command whose second word is missing, where one of its words has it. */
+/* Refuses another program's option where the command's second word is missing and one of its subcommands has the
+ * option. */
 static void refuse_known_behind_word(const common_options *options, const char *text, const char *name, size_t length)
 {
     const command *command = options->command;
@@ -144,16 +145,18 @@ static _Noreturn void refuse_unknown_letter(const common_options *options, char 
 
 /* -------------------------------------------------------------------------------------------------------- scanning */
 
-/* Refuses a long name behind one dash, which would be a letter and its value. */
+/* Refuses a long name after a single dash, which would be read as a letter and its value. */
 static void refuse_single_dash(const common_options *options, const char *text)
 {
     const size_t length = strcspn(text + 1, "=");
     if (length > 1 && option_find(options->command, text + 1, length, 0).option)
         usage_wrong(options, "unknown option '%.*s'; did you mean -%.*s?", (int)length + 1, text, (int)length + 1,
                     text);
+    const char *here = length > 1 ? options_known_elsewhere(options, options->command, text + 1, length) : NULL;
+    if (here) usage_wrong(options, "unknown option '%.*s'; %s", (int)length + 1, text, here);
 }
 
-/* Scans one argument that begins with a dash; *index moves on over a value. */
+/* Scans one argument that begins with a dash; advances *index over its value. */
 static void scan_option(common_options *options, int *index)
 {
     option_scan *scan = options->scan;
@@ -189,7 +192,7 @@ static void scan_option(common_options *options, int *index)
     scan->given[scan->given_count++] = (given_option){found.option, found.offset, value};
 }
 
-/* Largest number of arguments that a command takes. */
+/* Returns the largest number of arguments that a command takes. */
 static size_t most_arguments(const command *command)
 {
     size_t words = 0;
@@ -226,7 +229,7 @@ static void scan_all(common_options *options)
 
 enum { WORDS_BYTES = 256 };
 
-/* "components, grid, mean" */
+/* Lists the subcommands: "components, grid, mean". */
 static void name_subcommands(const command *command, char words[WORDS_BYTES])
 {
     size_t used = 0;
@@ -234,8 +237,8 @@ static void name_subcommands(const command *command, char words[WORDS_BYTES])
         used += (size_t)snprintf(words + used, WORDS_BYTES - used, "%s%s", used ? ", " : "", command_word(*sub));
 }
 
-/* An argument too many is often meant as the value of a flag, or left over because an option took the next option as
- * its value: then the sentence says so. */
+/* Refuses a surplus argument. It is often meant as the value of a flag, or is left over because an option took the
+ * next option as its value; the message then says so. */
 static _Noreturn void refuse_surplus(const common_options *options)
 {
     const char *surplus = options->arguments[most_arguments(options->command)];
@@ -256,7 +259,7 @@ static _Noreturn void refuse_surplus(const common_options *options)
     usage_wrong(options, "unexpected argument '%s'%s", surplus, is_text ? "; a text is given with --text" : "");
 }
 
-/* Refuses another program's word for what one of the command's words does, unless it is a place. */
+/* Refuses another program's subcommand with the name of this program's, unless the word is an existing path. */
 static void refuse_other_word(const common_options *options)
 {
     struct stat about;
@@ -282,7 +285,7 @@ static _Noreturn void refuse_too_few(const command *command, const common_option
                 *words ? ", or one of: " : "", words);
 }
 
-/* The struct in its first state, with room for all that could be typed. */
+/* Allocates the struct in its initial state, with room for every word of the command line. */
 static common_options *new_options(const command *command, const struct command *const *commands, int argc, char **argv)
 {
     common_options *options = memory_take(1, command->size ? command->size : sizeof *options);
@@ -302,7 +305,7 @@ common_options *options_parse(const command *command, const struct command *cons
 {
     common_options *options = new_options(command, commands, argc, argv);
     scan_all(options);
-    if (was_given(options->scan, "help")) { /* whatever else is wrong */
+    if (was_given(options->scan, "help")) { /* before any error is reported */
         options_print_help(command);
         end_program(EXIT_OK);
     }
@@ -320,7 +323,7 @@ common_options *options_parse(const command *command, const struct command *cons
 
 /* ------------------------------------------------------------------------------------- a command called by another */
 
-enum { MOST_GIVEN = 32 }; /* to one call */
+enum { MOST_GIVEN = 32 }; /* options given to one call */
 
 common_options *options_begin(const command *command, const common_options *caller, const char *argument)
 {

@@ -39,7 +39,7 @@ void progress_step(progress_bar *bar, size_t done, const char *detail)
     if (elapsed < 1 || t - bar->last < 0.1) return;
     bar->last = t;
     bar->shown = true;
-    if (!bar->total) { /* a pipe: nobody knows its end */
+    if (!bar->total) { /* a pipe, whose size is unknown */
         fprintf(stderr, "\r\033[K%s  %s", bar->what, detail ? detail : "");
         return;
     }

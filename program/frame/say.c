@@ -11,7 +11,7 @@
 
 /* ----------------------------------------------------------------------------------------------------- an early end */
 
-static end_hook *hooks; /* the latest first: a program has one end */
+static end_hook *hooks; /* list of hooks, the latest first */
 
 void end_hook_add(end_hook *hook)
 {
@@ -32,7 +32,7 @@ _Noreturn void end_program(int status)
         hooks = hook->earlier;
         status = hook->call(hook, status);
     }
-    /* whatever was printed: a full disk must not look like success */
+    /* even after printing alone: a full disk must not look like success */
     if (!stream_flush(stdout)) {
         fprintf(stderr, "deberta: standard output cannot be written: %s\n", strerror(errno));
         if (status == EXIT_OK) status = EXIT_SYSTEM;
@@ -88,7 +88,7 @@ void must(const common_options *options, deberta_status status, const deberta_er
     if (status != DEBERTA_OK) work_failed(options, error);
 }
 
-/* Name of the command that runs; the program runs one at a time. */
+/* name of the running command; the program runs one at a time */
 static const char *at_work;
 
 static void end_for_memory(void)

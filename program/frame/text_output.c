@@ -12,12 +12,13 @@
 #include "output/json_text.h"
 #include "output/scope.h"
 #include "program/frame/figure_style.h"
+#include "program/frame/output_names.h"
 #include "program/frame/unfinished.h"
 
 static deberta_status open_output(text_output *output, deberta_error *err)
 {
     struct stat about;
-    /* A device or a pipe keeps its place: a rename would put a file there. */
+    /* A device or a pipe is written to directly: a rename would replace it by a file. */
     if (stat(output->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) {
         output->file = fopen(output->path, "w");
         if (output->file) return DEBERTA_OK;
@@ -60,7 +61,7 @@ static deberta_status close_device(const text_output *output, deberta_error *err
 
 void text_output_close(const common_options *options, text_output *output)
 {
-    if (!output->path) return; /* the end of the program checks stdout */
+    if (!output->path) return; /* end_program checks stdout */
     deberta_error error = {0};
     const deberta_status status =
         output->whole ? atomic_file_commit(&output->whole, &error) : close_device(output, &error);
@@ -75,47 +76,6 @@ void text_output_must(const common_options *options, text_output *output, debert
     if (status == DEBERTA_OK) return;
     text_output_discard(output);
     work_failed(options, error);
-}
-
-/* --------------------------------------------------------------------------------------------------- names of files */
-
-static bool is_figure_path(const char *path)
-{
-    return path_has_suffix(path, ".png") || path_has_suffix(path, ".svg") || path_has_suffix(path, ".pdf");
-}
-
-void check_figure_paths(const common_options *options)
-{
-    for (size_t k = 0; k < options->outs.count; k++)
-        if (!is_figure_path(options->outs.items[k]))
-            usage_wrong(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", options->outs.items[k]);
-}
-
-/* Or like a picture of a kind that is not drawn here? Text under such a name opens nowhere. */
-static bool is_picture_path(const char *path)
-{
-    static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".eps", ".ps"};
-    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-        if (path_has_suffix(path, others[k])) return true;
-    return is_figure_path(path);
-}
-
-void check_text_out(const common_options *options)
-{
-    if (options->command->most_outputs <= 1 && option_is_common(options_find(options->command, "out")))
-        check_text_path(options);
-}
-
-void check_text_path(const common_options *options)
-{
-    const char *path = options_out(options);
-    if (!path || !is_picture_path(path)) return;
-    const command *const *sub = options->command->subcommands;
-    while (sub && *sub && strcmp(command_word(*sub), "plot") != 0) sub++;
-    if (sub && *sub)
-        usage_wrong(options, "--out: '%s' is a picture's name, and what goes there is text; `deberta %s` draws it",
-                    path, (*sub)->name);
-    usage_wrong(options, "--out: '%s' is a picture's name, and what goes there is text", path);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
@@ -165,37 +125,10 @@ void format_bytes(char text[32], double bytes)
 
 const char *const result_format_names[] = {"table", "md", "csv", "json", "latex", NULL};
 
-/* The format of the last name that has a format's suffix; pictures and other names say nothing. */
-static result_format format_of_output(const common_options *options)
-{
-    static const char *const suffixes[] = {
-        [RESULT_MARKDOWN] = ".md", [RESULT_CSV] = ".csv", [RESULT_JSON] = ".json", [RESULT_LATEX] = ".tex"};
-    result_format found = RESULT_TEXT;
-    for (size_t k = 0; k < options->outs.count; k++)
-        for (size_t f = RESULT_MARKDOWN; f < sizeof suffixes / sizeof *suffixes; f++)
-            if (path_has_suffix(options->outs.items[k], suffixes[f])) found = (result_format)f;
-    return found;
-}
-
-/* Refuses suffixes of --out that are not of tables, such as .xlsx, which no program could open. With --format any name
- * is fine. */
-static void check_suffix(const common_options *options)
-{
-    static const char *const foreign[] = {".xlsx",    ".xls", ".ods",         ".doc", ".docx", ".html",
-                                          ".parquet", ".npy", ".safetensors", ".zip", ".gz"};
-    for (size_t k = 0; k < options->outs.count; k++)
-        for (size_t f = 0; f < sizeof foreign / sizeof *foreign; f++)
-            if (path_has_suffix(options->outs.items[k], foreign[f]))
-                usage_wrong(options,
-                            "--out: '%s' is no table of this program's; expected .txt, .md, .csv or .json, or --format",
-                            options->outs.items[k]);
-}
-
 result_format result_format_read(const common_options *options)
 {
     const bool given = option_given(options, &options->format);
-    if (!given && !options->json) check_suffix(options);
-    const result_format format = given ? (result_format)options->format : format_of_output(options);
+    const result_format format = given ? (result_format)options->format : format_of_names(options);
     if (options->json && given && format != RESULT_JSON) usage_wrong(options, "give one of --format and --json");
     return options->json ? RESULT_JSON : format;
 }
@@ -226,12 +159,12 @@ void output_paths_read(const common_options *options, const figure_style *style,
     *paths = (output_paths){0};
     const char *path;
     for (size_t k = 0; (path = k < options->outs.count ? options->outs.items[k] : NULL); k++) {
-        if (is_figure_path(path)) {
+        if (name_is_figure(path)) {
 #if !HAVE_VIZ
             usage_wrong(options, "--out: '%s' is a picture, and this program was built without figures", path);
 #endif
             paths->figures[paths->figure_count++] = path;
-        } else if (is_picture_path(path)) {
+        } else if (name_is_picture(path)) {
             usage_wrong(options, "--out: unknown suffix in '%s': pictures end in .png, .svg or .pdf", path);
         } else if (paths->text) {
             usage_wrong(options, "--out: '%s' and '%s' are both for the text; pictures end in .png, .svg or .pdf",

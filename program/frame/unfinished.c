@@ -1,4 +1,4 @@
-/* Keeps the table of files that the handler of signals removes; handlers use nothing but system calls and flags.
+/* Keeps the table of files that the signal handler removes; handlers use only system calls and flags.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/unfinished.h"
@@ -13,17 +13,17 @@
 
 enum { MOST_FILES = 24, PATH_BYTES = 4096, ENTRIES_BYTES = 4096, DEEPEST = 3 };
 
-/* A slot counts while its flag is set; the flag is set last and cleared first. */
+/* A slot is in use while its flag is set; the flag is set last and cleared first. */
 static struct {
     char path[PATH_BYTES];
     volatile sig_atomic_t used;
 } slots[MOST_FILES];
 
-static volatile sig_atomic_t held, waiting; /* waiting: the signal that came meanwhile, or 0 */
+static volatile sig_atomic_t held, waiting; /* waiting: signal that arrived meanwhile, or 0 */
 
-static char folder[PATH_BYTES]; /* empty: none */
+static char folder[PATH_BYTES]; /* empty: no folder */
 
-/* Entry that the system call fills; readdir may allocate, which a handler must not. */
+/* Directory entry as the system call fills it; readdir may allocate, which a handler must not. */
 typedef struct entry {
     uint64_t number;
     int64_t next;
@@ -32,7 +32,7 @@ typedef struct entry {
     char name[];
 } entry;
 
-/* Only unlinkat says whether an entry is a folder, on every file system. */
+/* Removes entries recursively. Only unlinkat tells on every file system whether an entry is a folder. */
 static void remove_entries(int parent, const char *name, int depth)
 {
     _Alignas(entry) char entries[ENTRIES_BYTES];
@@ -107,7 +107,7 @@ void signals_watch(const int *signals, void (*handler)(int), int flags)
 
 void unfinished_install_handlers(void)
 {
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, and is reported as one */
+    signal(SIGXFSZ, SIG_IGN); /* with the signal ignored, the write fails and is reported as an error */
     signals_watch((const int[]){SIGINT, SIGTERM, SIGHUP, SIGPIPE, 0}, remove_and_raise, 0);
 }
 
@@ -124,7 +124,7 @@ static void note_stop(int signal_number)
 void stop_request_watch(void)
 {
     signals_watch((const int[]){SIGTERM, SIGUSR1, SIGUSR2, 0}, note_stop, (int)SA_RESETHAND | SA_RESTART);
-    signals_watch((const int[]){SIGXCPU, 0}, note_stop, SA_RESTART); /* which comes again every second */
+    signals_watch((const int[]){SIGXCPU, 0}, note_stop, SA_RESTART); /* SIGXCPU arrives again every second */
 }
 
 bool stop_request_came(void) { return stop_came != 0; }

@@ -6,32 +6,33 @@
 
 #include <stdbool.h>
 
-/* Signals wait from here until unfinished_add: none comes between the making of a file and the list of those to be
- * removed. */
+/* Delays signals until unfinished_add, so that none arrives between the creation of a file and its entry in the list
+ * of files to remove. */
 void unfinished_hold(void);
 
-/* Makes SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file from now on. Of more than 24 at a time the later ones stay.
- * Ends a hold; NULL does nothing else: the file could not be made. */
+/* Makes SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file from now on, and ends a hold. At most 24 files are
+ * registered; later ones stay. NULL only ends the hold, for a file that could not be made. */
 void unfinished_add(const char *path);
-/* A folder of the program's own, with all that is in it; one at a time. It goes with a signal, or when it is released.
- */
+/* Registers the one temporary folder of the program, which is removed with its content by a signal, or when it is
+ * released. */
 void unfinished_add_folder(const char *path);
 void unfinished_release_folder(void);
-/* All files are complete, or gone. */
+/* Clears the list, when all files are complete or removed. */
 void unfinished_done(void);
-/* Removes them now: the program is about to end. */
+/* Removes the files now, before the program ends. */
 void unfinished_remove(void);
-/* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. SIGXFSZ
- * is ignored, so that a limit on file sizes is an error with a name. Called by main, and after a command that watched
- * for some of them itself. */
+/* Installs the handlers that remove the files and raise the signal again. Signals that the parent process ignores
+ * stay ignored. SIGXFSZ is ignored, so that exceeding a limit on file sizes is a reported error. Called by main, and
+ * after a command that handled some of these signals itself. */
 void unfinished_install_handlers(void);
 
-/* The handler for these signals, up to a 0; but what the parent process ignores stays ignored. flags: of sigaction. */
+/* Installs a handler for these signals, a list that ends with 0; those that the parent process ignores stay ignored.
+ * flags: as for sigaction. */
 void signals_watch(const int *signals, void (*handler)(int), int flags);
 
-/* A polite way to be stopped: SIGTERM, SIGUSR1, SIGUSR2 or SIGXCPU, which a cluster's scheduler sends before it ends a
- * job, only leave a mark. The program finishes what it has begun, keeps its state and ends with EXIT_AGAIN. A second
- * signal ends it at once, but for SIGXCPU. Called before a model is opened, which takes seconds. From now on: */
+/* Makes SIGTERM, SIGUSR1, SIGUSR2 or SIGXCPU, which a cluster's scheduler sends before it ends a job, only set a
+ * flag. The program then finishes its current step, keeps its state and ends with EXIT_AGAIN. A second signal ends it
+ * at once, except SIGXCPU. Called before a model is opened, which takes seconds. */
 void stop_request_watch(void);
-/* Has one come? */
+/* Returns true if such a signal has arrived. */
 bool stop_request_came(void);

@@ -1,5 +1,5 @@
-/* `deberta merge` joins shards of a corpus into one file, after proof that they are whole, made alike, and cover the
- * input.
+/* `deberta merge` joins shards of a corpus into one file, after it has checked that they are complete, consistent,
+ * and cover the input.
  *
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "program/frame/text_output.h"
 #include "program/merge/merge_shards.h"
 
-/* "3,7-9": what sbatch takes after --array=. */
+/* Returns the missing shards as sbatch takes them after --array=: "3,7-9". */
 static const char *list_missing(const merge_shards *shards)
 {
     const char *list = "";
@@ -78,7 +78,7 @@ static int merge_run(const common_options *options)
     return status;
 }
 
-/* "1%" or "0.01". */
+/* Parses "1%" or "0.01". */
 static void parse_share(common_options *options, const char *text, void *target)
 {
     char *end;
@@ -107,6 +107,7 @@ const command command_merge = {
     .name = "merge",
     .summary = "join the shards of a corpus, after proof that they are whole",
     .arguments = "DIR",
+    .writes = WRITES_OWN,
     .options = options,
     .size = sizeof(merge_options),
     .example =

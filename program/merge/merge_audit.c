@@ -1,5 +1,5 @@
-/* Audits shards: drawn items are computed again, by the command that the manifests hold, and must have the same bytes
- * on any machine.
+/* Audits shards: computes randomly drawn items again with the command in the manifests, and compares their bytes,
+ * which must be the same on any machine.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -13,17 +13,17 @@
 #include "program/frame/unfinished.h"
 #include "program/merge/merge_shards.h"
 
-enum { MOST_NAMED = 10 /* items that differ */ };
+enum { MOST_NAMED = 10 /* items that differ, at most, by name */ };
 
 /* ---------------------------------------------------------------------------------------------------- the command again */
 
-/* A manifest comes from elsewhere: its command is not run, but built again of what it may say. That is the command of
- * the settings, one argument, and options that shards record, each with its value; those that decide rows are those of
- * the settings, which all shards have in common. */
+/* The command of a manifest. A manifest may come from elsewhere, so its command is not run, but rebuilt from what it
+ * may contain: the command of the settings, one argument, and options that shards record, each with its value.
+ * Options that decide rows must be those of the settings, which all shards have in common. */
 typedef struct recorded_command {
     const command *command;
     const char *model;
-    audit_words options; /* without --file */
+    audit_words options; /* recorded options without --file */
     text_list files;
 } recorded_command;
 
@@ -85,7 +85,7 @@ static recorded_command read_command(const merge_options *o, const shard_manifes
     return recorded;
 }
 
-/* Builds the command with the places of model and input on this machine. The model is an argument by any name. */
+/* Rebuilds the command with the paths of model and input on this machine. The model is an argument of any name. */
 static audit_words command_again(const merge_options *o, const recorded_command *recorded, const char *out)
 {
     audit_words list = {.options = &o->common};
@@ -120,7 +120,7 @@ static int compute(const merge_options *o, const shard_manifest *manifest, uint6
     const int code = recorded.command->run(options);
     options_free(&options);
     end_hook_drop(&hook);
-    /* Items that cannot be used are compared as well: then the manifest is there. */
+    /* Unusable items are compared as well, if the manifest was written. */
     return code == EXIT_INPUT && access(options_text(&o->common, "%s.shards/0-of-1.json", out), F_OK) == 0 ? EXIT_OK
                                                                                                            : code;
 }
@@ -169,7 +169,7 @@ static int merge_audit_compare(merge_shards *shards, merge_shards *again, uint64
     deberta_error error = {0};
     comparison c = {.again = &again->list[0], .layout = &shards->layout, .last = SIZE_MAX, .r = r};
     must(shards->options, merge_shards_walk(shards, compare_row, &c, &error), &error);
-    c.differing += c.again->has_row; /* a row that the shards lack */
+    c.differing += c.again->has_row; /* the shards lack a row that was computed again */
     result_say(r, "audit: %zu of %zu items, drawn with --seed %llu, computed again with %s: %s", c.items, shards->total,
                (unsigned long long)seed, isa_of(&c.again->manifest),
                c.differing ? "their bytes differ" : "the same bytes");
@@ -206,7 +206,7 @@ int merge_audit(const merge_options *o, merge_shards *shards, result *r)
                *out = options_text(options, "%s/audit%s", folder, suffix ? suffix : "");
     const uint64_t seed = audit_seed(options);
     int status = compute(o, manifest, seed, out);
-    /* The command that computes watches for SIGTERM and SIGUSR1 itself, and lets its batches finish. */
+    /* The command that computes has handled SIGTERM and SIGUSR1 itself, to let its batches finish. */
     unfinished_install_handlers();
     if (status == EXIT_OK && stop_request_came()) status = EXIT_AGAIN;
     if (status == EXIT_OK) status = merge_audit_judge(shards, options_text(options, "%s.shards", out), seed, r);

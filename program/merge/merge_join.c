@@ -1,4 +1,4 @@
-/* Joins all shards into one file with the bytes that one process would have written: the same writer writes it, with
+/* Joins all shards into one file with the bytes that one process would have written: it uses the same writer, with
  * the rows in the order of the input.
  *
  * SPDX-License-Identifier: MIT */
@@ -12,7 +12,7 @@ static deberta_status merge_join_add_row(void *context, const merge_shard *shard
     (void)shard;
     corpus_output *output = context;
     if (output->format == CORPUS_JSONL) {
-        fwrite(bytes, 1, count_bytes, output->file); /* what could not be written is found at the end */
+        fwrite(bytes, 1, count_bytes, output->file); /* write errors are found when the file is closed */
     } else {
         DEBERTA_TRY(corpus_output_values(output, (const float *)(const void *)bytes,
                                          count_bytes / sizeof(float) / output->width, err));

@@ -81,7 +81,7 @@ void merge_shards_close(merge_shards *shards)
 
 /* --------------------------------------------------------------------------------------------------------- comparing */
 
-/* A value as a message shows it. */
+/* Returns a value as text for a message. */
 static char *merge_shards_show(const json_t *value)
 {
     if (json_is_string(value)) return strdup(json_string_value(value));
@@ -91,7 +91,7 @@ static char *merge_shards_show(const json_t *value)
 static bool differ_in(const json_t *a, const json_t *b, const char *name, char why[512])
 {
     const json_t *ours = json_object_get(a, name), *theirs = json_object_get(b, name);
-    if (ours == theirs || json_equal(ours, theirs)) return false; /* NULL: in neither */
+    if (ours == theirs || json_equal(ours, theirs)) return false; /* both NULL: neither has the setting */
     char *left = merge_shards_show(theirs), *right = merge_shards_show(ours);
     snprintf(why, 512, "its %s is %.200s, not %.200s", name, left ? left : "?", right ? right : "?");
     free(left);
@@ -137,7 +137,7 @@ static deberta_status map_file(mapped_file *file, const char *folder, const char
     return status;
 }
 
-/* Finds the begin and the end of the rows in the file of a shard; false if the file does not hold these rows. */
+/* Finds the bounds of the rows in the file of a shard; returns false if the file does not hold these rows. */
 static bool find_rows(merge_shard *shard, const corpus_output *layout)
 {
     const mapped_file *file = &shard->rows;
@@ -146,13 +146,13 @@ static bool find_rows(merge_shard *shard, const corpus_output *layout)
     if (file->size_bytes != m->file_bytes ||
         !corpus_output_fits(layout, m->rows, m->vectors, file->bytes, file->size_bytes, &begin, &end))
         return false;
-    if (!file->bytes) return true; /* an empty file: there are no rows */
+    if (!file->bytes) return true; /* an empty file has no rows */
     shard->row_at = file->bytes + begin;
     shard->row_end = file->bytes + end;
     return true;
 }
 
-/* Nothing is mapped of an empty file, and from no address nothing may be counted. */
+/* Returns the first item; an empty file has no mapping, and NULL allows no arithmetic. */
 static const char *first_item(const merge_shard *shard)
 {
     return shard->items.size_bytes ? (const char *)shard->items.bytes : "";
@@ -247,7 +247,8 @@ static void claim_items(merge_shards *shards, size_t place)
 void merge_shards_cover(merge_shards *shards)
 {
     size_t listed = 0;
-    for (size_t k = 0; k < shards->count; k++) listed += shards->list[k].items.size_bytes / 2; /* a digit and an end */
+    /* an item has at least a digit and a line end */
+    for (size_t k = 0; k < shards->count; k++) listed += shards->list[k].items.size_bytes / 2;
     if (shards->total > listed)
         end_with(shards->options, EXIT_INPUT, "the manifests speak of %zu items, and the lists hold fewer",
                  shards->total);

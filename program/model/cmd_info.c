@@ -51,7 +51,7 @@ static void add_machine(result *r, const topology_info *t)
                t->l1d_bytes >> 10, t->l2_bytes >> 10, t->l3_bytes >> 10);
 }
 
-/* "scalar_fma" is the scalar tier's, compiled for processors with FMA. */
+/* Returns the tier of a kernel's name: "scalar_fma" is the scalar tier's, compiled for processors with FMA. */
 static const char *tier_of(const char *kernel_isa)
 {
     const char *scalar = deberta_isa_name(DEBERTA_ISA_SCALAR);
@@ -79,8 +79,9 @@ static void add_kernels(result *r, deberta_isa isa)
     result_set(r, "wrong_parts", wrong);
 }
 
-/* Low precision is worth its error where a processor adds products of bytes in one instruction; int16 counts as a gain
- * from a tenth of the time on. What was measured is in docs/precision.md. Results are the same bits everywhere. */
+/* Returns advice on low precision, which is worth its error where a processor adds products of bytes in one
+ * instruction; int16 counts as a gain if it saves a tenth of the time. docs/precision.md has the measurements.
+ * Results are the same bits everywhere. */
 static const char *integer_advice(const char *from, deberta_precision precision)
 {
     static const struct {
@@ -111,7 +112,8 @@ static void say_precision(result *r, deberta_isa isa, deberta_precision precisio
 static const char *const packed_states[] = {
     [DEBERTA_PACKED_NONE] = "none", [DEBERTA_PACKED_MAPPED] = "mapped", [DEBERTA_PACKED_STALE] = "stale"};
 
-/* null for a model without one; what keeps one that is there from being read is said beside the results. */
+/* Describes the tokenizer; null for a model without one. If its files cannot be read, the reason is a note of the
+ * result. */
 static json_t *add_tokenizer(result *r, const common_options *options)
 {
     deberta_tokenizer *tokenizer = NULL;

@@ -23,7 +23,7 @@ static void print(const common_options *options, const deberta_model_info *info)
     finish_text_or_json(options, r);
 }
 
-/* Looks at the model as every command will from now on: a file that nobody can use must not be called done. */
+/* Opens the packed model as later commands will, so that unusable files are not reported as a success. */
 static void confirm(const common_options *options)
 {
     deberta_model *model = open_description(options);

@@ -1,4 +1,4 @@
-/* `deberta tokenize` prints ids, tokens and offsets of texts. It needs the tokenizer's files only.
+/* `deberta tokenize` prints ids, tokens and offsets of texts. It needs only the tokenizer's files.
  *
  * SPDX-License-Identifier: MIT */
 #include "output/shown_text.h"
@@ -85,6 +85,7 @@ const command command_tokenize = {
     .name = "tokenize",
     .summary = "ids, tokens and offsets of texts",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(reading_options),
     .example = "  deberta tokenize models/demo --text 'a new store opened beside the new mall'\n"

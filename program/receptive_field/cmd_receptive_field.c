@@ -15,13 +15,13 @@
 #include "program/receptive_field/receptive_field_output.h"
 
 enum {
-    MOST_LAYERS = 512, /* composing takes time that grows with the square of it */
+    MOST_LAYERS = 512, /* the time of composing layers grows with the square of it */
     MOST_TOKENS = 1 << 20,
     DEFAULT_INFLUENCE_TOKENS = 256,
     DEFAULT_INFLUENCE_SOURCES = 4,
-    CHECKED_INFLUENCE_TOKENS = 24, /* in float64, which is slow */
+    CHECKED_INFLUENCE_TOKENS = 24, /* the check is in float64, which is slow */
     DEFAULT_BEHAVIOUR_LAYERS = 4,
-    DEFAULT_BEHAVIOUR_TOKENS = 2200, /* v1's window over two layers fits */
+    DEFAULT_BEHAVIOUR_TOKENS = 2200, /* enough for v1's window over two layers */
 };
 
 static deberta_status find_out(field_findings *f, deberta_error *err)
@@ -48,7 +48,7 @@ static void receptive_field_show_progress(void *context, size_t done, size_t tot
     progress_step(bar, done, what);
 }
 
-/* The weights, as the options have them run. */
+/* Returns an experiment with the model's weights under the options of the command. */
 static experiment experiment_of(const field_request *request, const field_findings *f, progress_bar *bar)
 {
     const common_options *options = &request->reading.common;
@@ -80,7 +80,7 @@ static void behave(const field_request *request, field_findings *f)
     f->has_behaviour = true;
 }
 
-/* The text of --text or --ids, if there is one. Its ids stay in `input`. */
+/* Reads the text of --text or --ids, if one is given. Its ids stay in `input`. */
 static void read_text(const field_request *request, const field_findings *f, influence_options *influence,
                       input_batch *input)
 {
@@ -106,7 +106,8 @@ static void run_influence(const field_request *request, influence_options *influ
     f->has_influence = true;
 }
 
-/* A made-up text is as long as asked for, but not longer than the position table where one is added to the input. */
+/* Measures influence. A made-up text is as long as asked for, but not longer than a position table that is added to
+ * the input. */
 static void influence(const field_request *request, field_findings *f)
 {
     if (!request->influence) return;
@@ -123,7 +124,7 @@ static void influence(const field_request *request, field_findings *f)
     input_free(&input);
 }
 
-/* The pictures of --out and of --plot. */
+/* Collects the pictures of --out and of --plot. */
 static void read_outputs(const field_request *request, output_paths *paths)
 {
     const common_options *options = &request->reading.common;
@@ -138,7 +139,7 @@ static void read_outputs(const field_request *request, output_paths *paths)
 static void draw(const field_request *request, const output_paths *paths, const field_findings *f)
 {
     const common_options *options = &request->reading.common;
-    const char *slash = strrchr(f->info.name, '/'); /* of a folder its name, not where it is */
+    const char *slash = strrchr(f->info.name, '/'); /* the last part of a folder's path */
     const char *note = options_text(
         options,
         "k = K = %zu. Attention is global; unambiguous relative position is what is bounded. A formula gives a number "
@@ -158,11 +159,11 @@ static void check_request(const field_request *request)
     if (request->behaviour || request->influence) check_float32(options, "what weights decide here");
 }
 
-/* Everything else follows from config.json, where an ablation changes nothing. */
+/* Refuses ablations where everything follows from config.json, since they would change nothing. */
 static void check_ablations(const common_options *options)
 {
     if (!options->ablated.count) return;
-    deberta_model *model = open_description(options); /* refuses what this model does not have */
+    deberta_model *model = open_description(options); /* opening refuses ablations of parts that the model lacks */
     deberta_model_free(&model);
 }
 

@@ -8,10 +8,10 @@
 
 enum { BUCKET_POINTS = 1200, INFLUENCE_CURVES = 3 };
 
-/* As the table of the figure writes them: a minus sign is one. */
+/* The names in the figure's table, with a proper minus sign. */
 static const char *const definition_titles[FIELD_DEFINITIONS] = {"run", "unique set", "contiguous", "hull"};
 static const char *const formula_titles[FIELD_FORMULAS] = {"(2k−1)n", "2(k−1)n", "1+2(k−1)n", "1+(2k−1)n", "1+(2k−3)n"};
-enum { DRAWN_FORMULA = 0 }; /* the one that is quoted most */
+enum { DRAWN_FORMULA = 0 }; /* formula that is quoted most */
 enum { RUN_LOOK = 1, FORMULA_LOOK = 2, HULL_LOOK = 3, WEIGHTS_LOOK = 4 };
 
 static const chart_axis layer_axis = {.label = "layers n", .scale = CHART_WHOLE},
@@ -29,7 +29,7 @@ static double formula_of(const field_findings *f, int formula, size_t layers)
 
 /* ------------------------------------------------------------------------------------------------- what is told apart */
 
-/* So many tokens a layer to one side. */
+/* Adds an edge that is `each` tokens per layer away on one side. */
 static void add_edge(chart_columns *c, const field_findings *f, double each, chart_series series)
 {
     chart_add_series(c, series);
@@ -71,7 +71,8 @@ static bool same_widths(const field_findings *f, int one, int other)
     return same;
 }
 
-/* "run = unique set": definitions that agree are one row, named for all of them. NULL: named before. */
+/* Returns "run = unique set": definitions that agree share a row with all their names. NULL: an earlier row has
+ * it. */
 static const char *definitions_name(chart_columns *c, const field_findings *f, int definition)
 {
     const char *names = definition_titles[definition];
@@ -82,7 +83,7 @@ static const char *definitions_name(chart_columns *c, const field_findings *f, i
     return names;
 }
 
-/* "12,253" */
+/* Returns a count as "12,253". */
 static const char *count_text(chart_columns *c, double count)
 {
     const long whole = (long)count;
@@ -103,7 +104,7 @@ static void add_row(chart_columns *c, const field_findings *f, chart_table *tabl
                         : chart_text(c, "−%s", count_text(c, -more));
 }
 
-/* What is counted and what the formulas say, over all layers. */
+/* Fills the table with the counted reach and the formulas, over all layers. */
 static void fill_table(chart_columns *c, const field_findings *f, chart_table *table,
                        const char *cells[TABLE_ROWS * TABLE_COLUMNS])
 {
@@ -129,7 +130,7 @@ static void add_run_ends(chart_columns *c, const field_findings *f, const char *
     chart_add_rule(c, (chart_rule){.vertical = true, .at = -(double)f->field.run_right, .name = name});
 }
 
-/* A quarter beyond where the table ends, or all that the text has. */
+/* Returns the largest distance to draw: a quarter beyond the end of the table, or all distances of the text. */
 static ptrdiff_t drawn_reach(const field_findings *f)
 {
     const ptrdiff_t end = (ptrdiff_t)(f->info.max_relative_positions + f->info.max_relative_positions / 4);
@@ -147,7 +148,8 @@ static void add_rows(chart_columns *c, const field_findings *f)
         chart_add_point(c, (double)r, (double)deberta_position_row(&f->info, f->reference, r));
 }
 
-/* The number of distances that share the row of each. The rows at the ends go on for ever; the drawing does not. */
+/* Adds, for each distance, the number of distances that share its row. The rows at the ends have no limit; the
+ * drawing cuts them. */
 static void add_aliases(chart_columns *c, const field_findings *f)
 {
     const ptrdiff_t reach = drawn_reach(f);
@@ -159,14 +161,14 @@ static void add_aliases(chart_columns *c, const field_findings *f)
     for (size_t k = 0; k < f->field.slots_used; k++) {
         const ptrdiff_t low = f->field.rows[k].lowest < -reach ? -reach : f->field.rows[k].lowest;
         const ptrdiff_t high = f->field.rows[k].highest > reach ? reach : f->field.rows[k].highest;
-        for (int end = 0; end < 2 && low <= high; end++) /* half a distance around each, so that steps touch */
+        for (int end = 0; end < 2 && low <= high; end++) /* half a distance to each side, so that steps touch */
             chart_add_point(c, (double)(end ? high : low) + (end ? 0.5 : -0.5), (double)(high - low + 1));
     }
 }
 
 /* -------------------------------------------------------------------------------------------------------- influence */
 
-/* After the first layer, the middle and the last. */
+/* Adds influence after the first layer, the middle and the last. */
 static void add_influence_curves(chart_columns *c, const field_findings *f)
 {
     const size_t layers = f->influence.layers, shown[INFLUENCE_CURVES] = {1, (layers + 1) / 2, layers};
@@ -206,7 +208,7 @@ deberta_status receptive_field_draw(const void *what, const figure_style *style,
                                     size_t path_count, deberta_error *err)
 {
     const field_findings *findings = what;
-    const bool narrow = figure_defaults(style).width_mm < 120; /* panels and table one beneath the other */
+    const bool narrow = figure_defaults(style).width_mm < 120; /* narrow: panels and table are stacked */
     chart_columns c = {.across = narrow ? 1 : 2, .panel_height = !narrow ? 0 : findings->has_influence ? 19 : 28};
     chart_table table;
     const char *cells[TABLE_ROWS * TABLE_COLUMNS] = {0};

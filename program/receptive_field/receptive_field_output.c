@@ -1,4 +1,4 @@
-/* Writes findings as sentences and tables for people and as members for JSON. SPDX-License-Identifier: MIT */
+/* Writes findings as sentences and tables, and as members for JSON. SPDX-License-Identifier: MIT */
 #include "program/receptive_field/receptive_field_output.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ static json_t *describe_config(const field_findings *f)
                      (json_int_t)c->max_positions);
 }
 
-/* Null where the row serves all distances beyond. */
+/* Describes a row; null ends mean that it serves all distances beyond. */
 static json_t *describe_row(const field_row *row, bool endless_low, bool endless_high)
 {
     return json_pack("{s:I, s:o, s:o, s:o}", "row", (json_int_t)row->row, "lowest",
@@ -136,7 +136,7 @@ static json_t *describe_behaviour(const behaviour_report *report)
     return object;
 }
 
-/* Keys of one layer's run, composed over n of them: what a bin of distances is compared with. */
+/* Returns true if a bin of distances lies inside one layer's run, composed over the layers. */
 static bool bin_is_inside_run(const field_findings *f, const influence_bin *bin, size_t layers)
 {
     return bin->to <= (ptrdiff_t)(f->field.run_left * layers) && -bin->from <= (ptrdiff_t)(f->field.run_right * layers);
@@ -235,7 +235,7 @@ static void say_row(const field_findings *f, size_t index, result *r)
         result_say(r, "  %6zu  %8s  to %8s  (%s)", row->row, low, high, count);
 }
 
-/* All of them, or the few at both ends of the table. */
+/* Reports all aliases, or the few at both ends of the table. */
 static void say_aliases(const field_findings *f, result *r)
 {
     enum { SHOWN = 4 };
@@ -277,7 +277,7 @@ static void say_layer(const field_findings *f, result *r)
     say_aliases(f, r);
 }
 
-/* Places in the text that are worth a line: both ends and around the middle. */
+/* Adds a line for tokens at both ends of the text and around its middle. */
 static void add_tokens(const field_findings *f, result *r)
 {
     static const result_column columns[] = {

@@ -1,8 +1,10 @@
-/* `deberta report` writes one folder with an index.html to explore in: attention of texts, receptive field, the
- * machine, and where they are asked for latency and verification.
+/* `deberta report` writes a folder with an index.html to explore: attention of texts, receptive field, machine, and
+ * on request latency and verification.
  *
- * It runs the other commands with the options one would type, and the page lists exactly those lines (commands.sh holds
- * them): whatever is in the folder can be made again one by one. SPDX-License-Identifier: MIT */
+ * It runs the other commands with the options that a user would type, and the page and commands.sh list exactly those
+ * lines, so everything in the folder can be made again one by one.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +38,7 @@ static void check_sweep_layers(const explorer_job *job, const deberta_model_info
                     info->layers == 1 ? "" : "s");
 }
 
-/* Checks the options that need the model, before the folder exists and minutes of work are in it. */
+/* Checks the options that need the model, before the folder exists and minutes of work have passed. */
 static void check_against_model(explorer_job *job)
 {
     deberta_model *model = open_description(job->options);
@@ -53,7 +55,7 @@ static void check_against_model(explorer_job *job)
     deberta_model_free(&model);
 }
 
-/* Like mkdir -p: the folders on the way are made too. */
+/* Makes the folder and its parents, like mkdir -p. */
 static void report_make_folder(explorer_job *job)
 {
     const common_options *options = job->options;
@@ -73,7 +75,7 @@ static void report_make_folder(explorer_job *job)
     if (job->contents.is_alone) unfinished_add_folder(job->contents.folder);
 }
 
-/* A page alone is made from a folder beside it, which must be new since it goes again. */
+/* Chooses the folder. A page alone is made from a new folder next to it, which is removed afterwards. */
 static void choose_place(explorer_job *job)
 {
     explorer_contents *contents = &job->contents;
@@ -144,7 +146,7 @@ static void write_commands(explorer_job *job)
 }
 
 typedef struct report_end {
-    end_hook hook; /* first */
+    end_hook hook; /* first member */
     made_files *made;
 } report_end;
 
@@ -159,7 +161,7 @@ static void run_job(explorer_job *job)
 {
     report_end end = {.hook.call = take_away, .made = &job->made};
     struct timespec begin;
-    clock_gettime(CLOCK_REALTIME_COARSE, &begin); /* the clock of file times */
+    clock_gettime(CLOCK_REALTIME_COARSE, &begin); /* this clock gives file times */
     check_model_place(job->options);
     live_parts_find(job->options, &job->contents.live);
     choose_place(job);
@@ -173,7 +175,7 @@ static void run_job(explorer_job *job)
     explorer_page_write(job->options, &job->contents);
     if (!job->contents.is_alone) report_folder_clean(job->options, job->contents.folder, &begin);
     end_hook_drop(&end.hook);
-    if (job->contents.is_alone) unfinished_release_folder(); /* it has served its purpose */
+    if (job->contents.is_alone) unfinished_release_folder(); /* the folder was temporary */
     say_note(job->options, "report: %s", job->contents.page);
 }
 
@@ -191,7 +193,7 @@ static int report_run(const common_options *options)
     return failed ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
-/* A list that is wrong should not be found out after minutes. Fills a text of report_options. */
+/* Parses a list of sizes into a text of report_options now, since an error should not show after minutes. */
 static void parse_sizes(common_options *options, const char *text, void *target)
 {
     size_list list = {0};
@@ -220,8 +222,12 @@ static void parse_parts(common_options *options, const char *text, part_choice *
         usage_wrong(options, "--%s: expected some of latency,verify%s, found '%.*s'",
                     choice == PART_ASKED_FOR ? "with" : "skip", names == part_names ? ",receptive-field" : "", length,
                     wrong);
-    for (int k = 0; k < PART_COUNT; k++)
-        if (chosen >> k & 1u) parts[k] = choice;
+    for (int k = 0; k < PART_COUNT; k++) {
+        if (!(chosen >> k & 1u)) continue;
+        if (parts[k] && parts[k] != choice)
+            usage_wrong(options, "--with and --skip both name '%s': leave it out of one of them", part_names[k]);
+        parts[k] = choice;
+    }
 }
 
 static void parse_with(common_options *options, const char *text, void *target)
@@ -282,6 +288,7 @@ const command command_report = {
     .name = "report",
     .summary = "a page to explore in: attention of texts, what the model answers, receptive field, latency",
     .arguments = "MODEL",
+    .writes = WRITES_PAGE,
     .options = options,
     .size = sizeof(report_options),
     .defaults = &(const report_options){.lengths = "16-256*2", .reps = 7},

@@ -1,4 +1,4 @@
-/* Puts the page together: controls, keys, what is drawn when. SPDX-License-Identifier: MIT */
+/* Puts the page together: controls, keys, and the order of drawing. SPDX-License-Identifier: MIT */
 
 function fillChoice(id, labels, values = labels.map((_, k) => k)) {
     byId(id).replaceChildren(...labels.map((label, k) => make('option', {value: values[k]}, label)));
@@ -30,7 +30,7 @@ function buildControls() {
     byId('matrix-table').addEventListener('toggle', drawMatrixTable);
 }
 
-/* The controls say what is chosen, however it was chosen. */
+/* Sets the controls to the current choice, however it was made. */
 function updateControls() {
     const text = currentText();
     fillChoice('text', page.texts.map(({title, typed: isTyped}, k) => `${isTyped ? 'yours' : k}: ${graphemes(title.slice(0, 240)).slice(0, 60).join('')}`));
@@ -56,7 +56,7 @@ function updateControls() {
     updateKeptTerms();
 }
 
-/* Ticked: the term is in the softmax of all heads the boxes are for; half: of some. */
+/* A ticked box means that the term is in the softmax of all its heads, a half-ticked one of some. */
 function updateKeptTerms() {
     const text = currentText(), scope = headsInScope(byId('keep-scope').value), list = state.removed.replaceAll(',', ', ');
     const whole = ablatedRun(state.text), hasAnswers = Object.keys(answersOf(text)?.without ?? {}).length > 0, canTakeOut = canRecompute(text) || hasAnswers || (page.live && text.words);
@@ -110,7 +110,8 @@ function buildFacts(model = readJson('info')?.model) {
     byId('facts').textContent = [...facts, `deberta ${page.version}`].join(' · ');
 }
 
-/* Paper is white whatever the screen is, and pictures know their colours only when they are drawn. */
+/* Draws again when the surroundings change: paper is white whatever the screen is, and pictures get their colours
+ * when drawn. */
 function bindSurroundings() {
     let timer = 0;
     const forPaper = (on) => {
@@ -132,12 +133,12 @@ function drawAgain() {
     for (const draw of [drawPanes, drawReadout, drawHeadFacts, drawProfiles]) draw();
 }
 
-/* The formula has the terms of this model, in the colours of the charts. */
+/* Builds the formula from the terms of this model, in the colours of the charts. */
 function buildFormula() {
     const terms = termsOf(currentText());
     for (const c of TERMS) {
         document.documentElement.style.setProperty(`--term-${c}`, `color-mix(in srgb, ${page.series[c]}, white var(--lift))`);
-        for (const element of document.querySelectorAll(`.term-${c}`)) element.toggleAttribute('hidden', !terms.includes(c)); // MathML has no property of that name
+        for (const element of document.querySelectorAll(`.term-${c}`)) element.toggleAttribute('hidden', !terms.includes(c)); // MathML elements have no property `hidden`
     }
     byId('terms-count').textContent = terms.length > 1 ? String(terms.length) : '';
     byId('formula').setAttribute('aria-label', `The logit S of query i and key j is ${terms.length > 1 ? 'the sum of ' : ''}${termNames(currentText(), 'and')} over a root; its softmax over the keys is the probability P`);
@@ -157,7 +158,7 @@ function start() {
     onChange(['text', 'run', 'removed', 'question'], drawAnswers);
     onChange(['text', 'run', 'removed', 'question'], drawWay);
     onChange(['layer'], markWay);
-    onChange([...VIEW, 'map'], moveMark); // first: the matrix takes the room that is left
+    onChange([...VIEW, 'map'], moveMark); // first, since the matrix takes the room that is left
     onChange(VIEW, drawPanes);
     onChange([...VIEW, 'step', 'token', 'pinned'], drawGuide);
     onChange(['text', 'run'], drawHabits);
@@ -175,7 +176,7 @@ function start() {
     PANES.forEach((_, index) => bindPane(index));
     for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindAnswers, bindSave, bindKeys, bindSurroundings, bindLive]) bind();
     for (const build of [buildLatency, buildVerification, buildReceptiveField, buildTraining, buildEnvironment, buildCommands]) build();
-    onChange(['text', 'removed'], askForView); // after all else is bound
+    onChange(['text', 'removed'], askForView); // after all other listeners
     document.documentElement.dataset.ready = 'yes';
     drawLive();
 }

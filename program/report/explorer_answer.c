@@ -1,4 +1,4 @@
-/* Asks the heads and ranks what they say. SPDX-License-Identifier: MIT */
+/* Asks the heads of a model and ranks their answers. SPDX-License-Identifier: MIT */
 #include "program/report/explorer_answer.h"
 
 #include <math.h>
@@ -8,14 +8,14 @@
 #include "core/base/numbers.h"
 #include "core/base/status.h"
 
-/* Each call reads the whole word table, and each row is as wide as the vocabulary. */
+/* Each call reads the whole word table, and each row is as wide as the vocabulary, so a call has this many rows. */
 enum { MASKS_AT_ONCE = 32 };
 
 /* Memory of the logits of one call. */
 typedef struct answer_rows {
     size_t width, count;
     float *logits;         /* [count][width] */
-    double *probabilities; /* [width] of one row */
+    double *probabilities; /* [width] probabilities of one row */
     size_t *ranked;        /* [width] */
 } answer_rows;
 
@@ -34,8 +34,8 @@ static deberta_status check_numbers(const answer_rows *rows, deberta_task task, 
     return DEBERTA_OK;
 }
 
-/* Logits of the places (tokens, or for a classifier the number of the text). Freed by free_rows, also after a
- * failure. */
+/* Computes the logits at some places (tokens, or for a classifier the number of the text). Free them with free_rows,
+ * also after a failure. */
 static deberta_status ask_head(const answered_text *text, deberta_task task, const size_t *places, size_t count,
                                answer_rows *rows, deberta_error *err)
 {
@@ -106,15 +106,15 @@ deberta_status explorer_answer_masks(const answered_text *text, deberta_task tas
 
 /* ----------------------------------------------------------------------------------------------------------- classes */
 
-/* The label's name, or "LABEL_<k>" where the config has none. */
+/* Returns the label's name, or "LABEL_<k>" if the config has none. */
 static json_t *label_name(const answered_text *text, size_t label)
 {
     const char *name = deberta_model_label(text->model, label);
     return name ? text_or_mark(name) : json_sprintf("LABEL_%zu", label);
 }
 
-/* Makes of a row of logits what `classify` says: probabilities of one label out of all or of each by itself, or values.
- * A classifier with a single output says how much, not which. */
+/* Turns a row of logits into the output of `classify`: probabilities of one label out of all, or of each by itself,
+ * or values. The output of a classifier with a single one is an amount, not a label. */
 static const char *read_classes(const answered_text *text, answer_rows *rows)
 {
     const deberta_problem problem = deberta_model_describe(text->model)->problem;
@@ -234,7 +234,7 @@ deberta_status explorer_answer(const answered_text *text, bool plain, json_t **a
 typedef struct lens {
     float *states; /* [L + 1][tokens][columns] */
     size_t tokens, columns, layers;
-    size_t shown; /* whose states stand in the place of H[L] */
+    size_t shown; /* layer whose states replace H[L] */
 } lens;
 
 static float *states_of(const lens *l, size_t layer) { return l->states + layer * l->tokens * l->columns; }
@@ -270,7 +270,7 @@ static deberta_status encode_once(const answered_text *text, const deberta_obser
     return deberta_encode(text->session, &batch, &outputs, err);
 }
 
-/* The last layer comes first: that is the encode from which all states are kept. */
+/* The last layer is read first: its encode is the one whose states are all kept. */
 static deberta_status read_layers(const answered_text *text, lens *l, json_t *answers, deberta_error *err)
 {
     const deberta_observer observer = {.struct_size = sizeof observer, .context = l, .on_hidden = keep_states};

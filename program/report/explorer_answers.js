@@ -1,9 +1,10 @@
-/* What the model answers: words for [MASK], classes, labels of tokens, tokens that were replaced; with all terms and, where some
- * are taken out, without them, side by side. SPDX-License-Identifier: MIT */
+/* Shows the model's answers: words for [MASK], classes, labels of tokens, replaced tokens; with all terms and, where
+ * some are removed, without them, side by side.
+ * SPDX-License-Identifier: MIT */
 
-const MOST_ANSWERS = 6; // in the table, and of those that are compared the most probable
-const STEP_LETTERS = 14; // of an answer in a step of the way
-const ANSWER_MS = 600; // in which a bar goes from what was answered to what is
+const MOST_ANSWERS = 6; // answers in the table; when compared, the most probable ones
+const STEP_LETTERS = 14; // letters of an answer in a step of the way
+const ANSWER_MS = 600; // time in which a bar moves from the old answer to the new one
 const STILL = matchMedia('(prefers-reduced-motion: reduce)');
 
 const candidateName = (token) => token.replace(/^▁/, '') || '␣';
@@ -11,7 +12,8 @@ const answersOf = (text) => text.answers ?? null;
 const answerNow = (text) => state.removed ? answersOf(text)?.without?.[state.removed] : answersOf(text)?.full;
 const layersNow = (text) => state.removed ? answersOf(text)?.layersWithout?.[state.removed] : answersOf(text)?.layers;
 
-/* What can be asked of a text: {title, command, more: its options, of(answer): [{id, name, value, isScore}], the most probable first}. */
+/* Returns the questions that a text can be asked: {title, command, more: its options, of(answer): [{id, name, value,
+ * isScore}], the most probable first}. */
 function questionsOf(text) {
     const full = answersOf(text)?.full, asked = [];
     if (!full) return asked;
@@ -34,9 +36,10 @@ const currentQuestion = () => {
 };
 
 const answerValue = ({value, isScore, label}) => isScore ? formatNumber(value, 3) : `${label ? `${label} ` : ''}${inPercent(value)}`;
-const answerName = ({name, label}) => label ? `${name}: ${label}` : name; // where the number alone is shown with it
+const answerName = ({name, label}) => label ? `${name}: ${label}` : name; // omitted where the number is shown alone
 
-/* [{id, name, before, now}], the most probable of now first. Only the first few of a run are known: of the others, what none of them exceeds. */
+/* Returns [{id, name, before, now}], the most probable of `now` first. Only the first few of each run are known; the
+ * others have an upper bound, the least of the known ones. */
 function comparedAnswers(question, text) {
     const before = question.of(answersOf(text).full), now = answerNow(text) && question.of(answerNow(text));
     if (!state.removed || !now) return before.slice(0, MOST_ANSWERS).map((item) => ({...item, before: item, now: state.removed ? null : item}));
@@ -44,10 +47,11 @@ function comparedAnswers(question, text) {
     return seen.slice(0, MOST_ANSWERS).map((item) => ({...item, before: find(before, item), now: find(now, item), least: {before: before.at(-1), now: now.at(-1)}}));
 }
 
-const shownAnswers = new Map(); // the width that a bar had
+const shownAnswers = new Map(); // width that each bar had
 const answerWidth = (item) => item ? Math.max(0, Math.min(100, 100 * (item.isScore ? 0 : item.value))) : 0;
 
-/* A bar starts where it was, so that one sees what a term does; not for whoever wants no motion. */
+/* Draws a bar that starts at its old width, to show the effect of a term; without motion if the reader prefers
+ * none. */
 function answerBar(key, width, kind) {
     const bar = make('i', {class: kind, style: `width:${width}%`}), was = shownAnswers.get(key);
     shownAnswers.set(key, width);
@@ -63,7 +67,7 @@ function answerRow(question, {id, name, before, now, least}) {
         cell(before, 'before'), ...compared ? [cell(now, 'now')] : []);
 }
 
-/* As one types it; nothing where the page does not know how its text was given. */
+/* Returns the command line; empty if the page does not know how its text was given. */
 function answerCommand(question) {
     const text = currentText();
     if (!text.words) return '';
@@ -73,7 +77,7 @@ function answerCommand(question) {
 
 const removedInWords = () => state.removed.replaceAll(',', ', ');
 
-/* In a sentence, for whoever hears the page, too. */
+/* Puts the answer into a sentence, also for screen readers. */
 function wordsOfAnswer(question, text) {
     const [first] = question.of(answersOf(text).full), now = answerNow(text) && question.of(answerNow(text));
     if (!state.removed || !now || !first) return '';
@@ -102,14 +106,14 @@ function drawAnswers() {
 
 /* ---------------------------------------------------------------------------------------------------------- the way */
 
-/* A name that fits a step, and its share. */
+/* Returns a name short enough for a step, and its share. */
 function stepAnswer(item) {
     if (!item) return [];
     const letters = graphemes(answerName(item)), name = letters.length > STEP_LETTERS ? `${letters.slice(0, STEP_LETTERS - 1).join('')}…` : answerName(item);
     return [make('b', {dir: 'auto'}, /[\p{L}\p{N}]/u.test(name) ? name : `“${name}”`), ` ${item.isScore ? formatNumber(item.value, 2) : `${formatNumber(100 * item.value, 2)} %`}`];
 }
 
-/* The terms that are out of a layer's heads, all or some. */
+/* Returns the terms removed from a layer's heads, from all or some of them. */
 const removedOf = (layer) => TERMS.filter((c) => currentText().heads[layer].some((_, head) => isRemoved(c, layer, head))).map((c) => COMPONENTS[c].name);
 
 const firstRemovedLayer = () => {
@@ -117,7 +121,8 @@ const firstRemovedLayer = () => {
     return layers.length ? layers[0] : Infinity;
 };
 
-/* Tokens, embeddings, layers, head, answer. changed: a term is out at this step or below it; only then an arrow moves. */
+/* Makes a step of the way: tokens, embeddings, layers, head, answer. changed: a term is removed at this step or below
+ * it; only then an arrow moves. */
 function wayStep(kind, name, said, {changed = false, layer = null, share = 0, title = null, order = 0} = {}) {
     const inside = [make('span', {}, name), make('small', {}, ...said)];
     const body = layer === null ? make('div', {title}, ...inside) : make('button', {type: 'button', 'data-layer': layer, title}, ...inside);
@@ -147,7 +152,7 @@ function drawWay() {
         steps.push(wayStep('head-step', question.command === 'fill-mask' && answersOf(text).full.decoder === 'emd' ? 'decoder' : 'head', [], {changed, order}));
         steps.push(wayStep('answer-step', now && changed && before.id !== now.id ? `answer, was ${before.name}` : 'answer', now ? stepAnswer(now) : ['…'], {share: share(now), changed, order: order + 1}));
     }
-    byId('way').classList.toggle('flow', state.removed !== removedOnWay); // motion only for what has just been taken out or put back
+    byId('way').classList.toggle('flow', state.removed !== removedOnWay); // motion only for a term that was just removed or restored
     removedOnWay = state.removed;
     byId('way').replaceChildren(...steps);
     byId('lens-note').hidden = !lens;
@@ -155,7 +160,7 @@ function drawWay() {
     markWay();
 }
 
-/* The step that is looked at; Tab comes to it alone, arrows go on from there. */
+/* Marks the current step; Tab reaches it alone, and arrow keys go on from there. */
 function markWay() {
     for (const button of byId('way').querySelectorAll('button')) {
         const isChosen = Number(button.dataset.layer) === state.layer;
@@ -168,7 +173,7 @@ function markWay() {
 /* Scrolls the strip alone, never the page. */
 function showAlong(strip, element) {
     const left = element.getBoundingClientRect().left - strip.getBoundingClientRect().left + strip.scrollLeft;
-    const room = strip.clientWidth - (strip.querySelector('.answer-step')?.offsetWidth ?? 0); // which stays in sight
+    const room = strip.clientWidth - (strip.querySelector('.answer-step')?.offsetWidth ?? 0); // the answer stays in sight
     if (left < strip.scrollLeft || left + element.offsetWidth > strip.scrollLeft + room) strip.scrollLeft = left - (room - element.offsetWidth) / 2;
 }
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    POOLED_CELLS = 128,            /* at most, a side */
-    EXACT_BUDGET_BYTES = 4u << 20, /* texts whose heads together need no more are kept exactly */
+    POOLED_CELLS = 128,            /* most cells on a side */
+    EXACT_BUDGET_BYTES = 4u << 20, /* texts whose heads need no more in total are kept exactly */
 };
 
 static bool is_stored(const cell_layout *layout, int component)
@@ -51,7 +51,7 @@ cell_layout cell_layout_choose(size_t n, bool has_c2p, bool has_p2c, size_t head
 
 /* -------------------------------------------------------------------------------------------- ----------- row means */
 
-/* Takes the mean of its finite values out of a row and returns it. */
+/* Subtracts the mean of its finite values from a row and returns it. */
 static double centre_row(float *row, size_t n)
 {
     double sum = 0;
@@ -79,7 +79,7 @@ static void take_means(const cell_layout *layout, float *matrix, float *means)
 /* ------------------------------------------------------------------------------------------------------------- cells */
 
 typedef struct cell {
-    double mean, least, greatest; /* NaN when a value under it is not finite */
+    double mean, least, greatest; /* NaN if a value of the cell is not finite */
 } cell;
 
 static cell pool_cell(const cell_layout *layout, const float *matrix, size_t I, size_t J)
@@ -102,7 +102,7 @@ static cell pool_cell(const cell_layout *layout, const float *matrix, size_t I, 
     return found;
 }
 
-/* Scales first: every byte is a fraction of them. */
+/* Measures the scales, of which every byte is a fraction, before packing. */
 static void explorer_cells_measure(const cell_layout *layout, float *const matrices[], const float *const means[],
                                    cell_scales *scales)
 {

@@ -1,10 +1,11 @@
-/* Reads what the page holds, makes numbers of its bytes (explorer_cells.h says what they are), and paints cells. SPDX-License-Identifier: MIT */
+/* Reads the data in the page, decodes its bytes (explorer_cells.h describes them), and paints cells.
+ * SPDX-License-Identifier: MIT */
 const readJson = (name) => {
     const element = document.getElementById(`json-${name}`);
     return element ? JSON.parse(element.textContent) : null;
 };
 const page = readJson('page');
-/* "int8"; empty for float32, which goes without saying. */
+/* "int8" and the like; empty for float32, the unnamed default */
 const lowPrecision = (readJson('info')?.model?.precision ?? 'float32').replace('float32', '');
 const C2C = 0, C2P = 1, P2C = 2, SUM = 3, PROBS = 4;
 const TERMS = [C2C, C2P, P2C];
@@ -26,7 +27,7 @@ function decodeBase64(encoded) {
     return bytes;
 }
 
-/* A byte of a term is a signed fraction of the scale, of a probability the root of one. */
+/* A byte of a term is a signed fraction of the scale; a byte of a probability is a fraction of its square root. */
 const termOfByte = (byte, scale) => byte === 128 ? NaN : (byte << 24 >> 24) / 127 * scale;
 const probabilityOfByte = (byte, scale) => byte === 255 ? NaN : (byte / 254) ** 2 * scale;
 
@@ -37,7 +38,8 @@ function takeBytes(bytes, at, count, component, scale) {
     return values;
 }
 
-/* {means: row means of the terms, values: without them, low and high: what pooled cells range over}; by component. */
+/* Returns {means: row means of the terms, values: without them, low and high: ranges of pooled cells}; by
+ * component. */
 function decodeHead(text, about, bytes) {
     const m = text.cells, area = m * m, head = {means: [], values: [], low: [], high: [], shown: new Map()};
     let at = 0;
@@ -66,15 +68,16 @@ function addTerms(which, terms, count) {
     return sum;
 }
 
-const keptHeads = new Map(); // the last used are last
+const keptHeads = new Map(); // in the order of use, the latest last
 
-/* Of a text that came with the page from its element, of one that was computed here from what the worker sent. */
+/* Returns the bytes of a head: from the page's element for a text that came with it, or from the worker's answer for
+ * a computed one. */
 function headBytes(t, layer, number, run) {
     const {bytes, head_bytes: size} = run, at = (layer * run.heads[0].length + number) * size;
     return bytes ? bytes.slice(at, at + size) : decodeBase64(document.getElementById(`cells-${t}-${layer}-${number}`).textContent);
 }
 
-/* run: the text itself, or the same text without some terms (explorer_terms.js). */
+/* Returns the cells of a head. run: the text itself, or the same text without some terms (explorer_terms.js). */
 function headCells(t, layer, number, run = page.texts[t]) {
     const id = `${t}-${layer}-${number}-${run.removed ?? ''}`;
     let head = keptHeads.get(id);
@@ -85,7 +88,7 @@ function headCells(t, layer, number, run = page.texts[t]) {
     return head;
 }
 
-/* The values of a component as they are to be shown: terms with or without their row means. */
+/* Returns the values of a component as shown: terms with or without their row means. */
 function shownValues(text, head, component, centred) {
     if (centred || component === PROBS) return head.values[component];
     if (!head.shown.has(component)) {
@@ -108,7 +111,7 @@ for (const [name, {diverging, rgb}] of Object.entries(page.palettes)) {
     palettes[name] = {diverging, levels: bytes.length / 3, rgb: bytes};
 }
 
-/* The level of a position in [0, 1], as the figures round it. */
+/* Returns the level of a position in [0, 1], rounded as in the figures. */
 const paletteLevel = (map, position) => position > 0 ? Math.min(map.levels - 1, Math.floor(position * (map.levels - 1) + .5)) : 0;
 
 function colourOf(map, position) {
@@ -118,7 +121,7 @@ function colourOf(map, position) {
 
 const inkOn = ([r, g, b]) => .299 * r + .587 * g + .114 * b < 127.5 ? '#fff' : '#000';
 
-/* All levels side by side, for a colour bar. */
+/* Draws all levels side by side, for a colour bar. */
 function paletteStrip(map) {
     const image = new ImageData(map.levels, 1);
     for (let k = 0; k < map.levels; k++) image.data.set([...map.rgb.subarray(3 * k, 3 * k + 3), 255], 4 * k);
@@ -127,7 +130,7 @@ function paletteStrip(map) {
     return canvas;
 }
 
-/* One pixel a cell; cells that are not finite stay transparent. */
+/* Paints one pixel for each cell; cells that are not finite stay transparent. */
 function paintCells(values, cells, component, limit, map) {
     const image = new ImageData(cells, cells), signed = component !== PROBS;
     for (let k = 0; k < cells * cells; k++) {

@@ -1,4 +1,4 @@
-/* Latency sweeps as charts: numbers under the pointer, and with the arrows for whoever has none.
+/* Draws latency sweeps as charts, with numbers under the pointer, or under a point chosen with the arrow keys.
  * SPDX-License-Identifier: MIT */
 
 function showTip(event, text) {
@@ -13,7 +13,8 @@ const hideTip = () => { byId('tip').hidden = true; };
 
 const CHART = {width: 560, height: 300, left: 58, right: 16, top: 54, bottom: 42};
 
-/* Four labels or more, from below the least value to above the greatest: round numbers that are denser where the values are close. */
+/* Returns four labels or more, from below the least value to above the greatest: round numbers that are denser where
+ * the values are close. */
 function logarithmicTicks(low, high) {
     if (high / low < 1.05) [low, high] = [low / 1.2, high * 1.2];
     if (high / low < 3) {
@@ -25,7 +26,8 @@ function logarithmicTicks(low, high) {
     return steps.slice(steps.findLastIndex((s) => s <= low), steps.findIndex((s) => s >= high) + 1);
 }
 
-/* An axis: place(value) in [from, to], and its ticks. `marked`: at the values themselves, where they are few. */
+/* Returns an axis: place(value) in [from, to], and its ticks. `marked`: ticks at the values themselves, where they
+ * are few. */
 function makeAxis(values, from, to, logarithmic, marked) {
     let low = Math.min(...values), high = Math.max(...values), ticks;
     if (logarithmic) {
@@ -37,12 +39,12 @@ function makeAxis(values, from, to, logarithmic, marked) {
     low = Math.min(0, low);
     if (high === low) high = low + 1;
     ticks = niceTicks(low, high, 6);
-    if (!marked && ticks[ticks.length - 1] < high) ticks.push(Number((2 * ticks[ticks.length - 1] - ticks[ticks.length - 2]).toPrecision(12))); // a label at the top
+    if (!marked && ticks[ticks.length - 1] < high) ticks.push(Number((2 * ticks[ticks.length - 1] - ticks[ticks.length - 2]).toPrecision(12))); // adds a label at the top
     high = Math.max(high, ticks[ticks.length - 1]);
     return {place: (v) => from + (v - low) / (high - low) * (to - from), ticks};
 }
 
-/* series: [{name, colour, points: [{x, y, low, high, text}], fit: {intercept, slope} or none}] */
+/* Draws a chart. series: [{name, colour, points: [{x, y, low, high, text}], fit: {intercept, slope} or none}] */
 function lineChart({title, xLabel, yLabel, logarithmic, series}) {
     const {width, height, left, right, top, bottom} = CHART, all = series.flatMap((s) => s.points);
     const x = makeAxis(all.map((p) => p.x), left + 8, width - right - 8, logarithmic, true);
@@ -75,7 +77,7 @@ function lineChart({title, xLabel, yLabel, logarithmic, series}) {
 function drawSeries(chart, series, x, y) {
     const {points, fit} = series, path = points.map((p, k) => `${k ? 'L' : 'M'}${x.place(p.x)} ${y.place(p.y)}`).join('');
     if (fit) {
-        const zero = fit.slope > 0 ? -fit.intercept / fit.slope : -Infinity; // nothing takes less than no time
+        const zero = fit.slope > 0 ? -fit.intercept / fit.slope : -Infinity; // the fit is cut where it would go below zero time
         const ends = [Math.max(points[0].x, zero), points[points.length - 1].x];
         chart.append(make('svg:path', {d: ends.map((v, k) => `${k ? 'L' : 'M'}${x.place(v)} ${y.place(fit.intercept + fit.slope * v)}`).join(''), style: `fill: none; stroke: ${series.colour}`}));
     } else chart.append(make('svg:path', {d: path, style: `fill: none; stroke: ${series.colour}; stroke-width: 1.5`}));
@@ -95,7 +97,7 @@ function bindChart(chart) {
         points[k].classList.add('chosen');
         showTip(points[k], points[k].dataset.text);
     };
-    /* the nearest point within reach, so that nobody needs to hit four pixels */
+    /* finds the nearest point within reach, since points are only four pixels wide */
     chart.addEventListener('pointermove', (event) => {
         const distances = points.map((p) => {
             const box = p.getBoundingClientRect();

@@ -1,12 +1,13 @@
-/* The numbers of the view as CSV (RFC 4180): of a head, a line a cell; of all heads, a line a head. SPDX-License-Identifier: MIT */
+/* Writes the numbers of the view as CSV (RFC 4180): a line for each cell of a head, or for each head.
+ * SPDX-License-Identifier: MIT */
 
-/* A field that a table program would take for a formula begins with a blank. */
+/* Quotes a field; one that a spreadsheet program would take for a formula begins with a blank. */
 function csvField(value) {
     const text = typeof value === 'string' && /^[=+@\t\r-]/.test(value) && !/^-?[\d.]+(e[+-]?\d+)?$/.test(value) ? ` ${value}` : String(value ?? '');
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/* The fewest digits that give the same float32. */
+/* Writes a number with the fewest digits that give the same float32. */
 function csvNumber(value) {
     for (let digits = 6; digits < 9; digits++) if (Math.fround(Number(value.toPrecision(digits))) === value) return String(Number(value.toPrecision(digits)));
     return Number.isFinite(value) ? String(Number(value.toPrecision(9))) : String(value);

@@ -1,7 +1,8 @@
-/* The sentence on top, five steps from it through the model, and heads with a plain habit: each about the text at hand.
+/* Writes the sentence on top, five steps from it through the model, and heads with a plain habit, all for the current
+ * text.
  * SPDX-License-Identifier: MIT */
 
-/* Some name of a token in a sentence. */
+/* Returns a name of a token for a sentence. */
 const inWords = (text, cell) => make('b', {dir: 'auto'}, cellTokens(text, cell).label.replace(/^▁/, '') || '␣');
 const inPercent = (share) => `${formatNumber(100 * share, 2)} %`;
 
@@ -9,13 +10,14 @@ const isOrdinary = (text, cell) => !text.special[cell * text.pool];
 
 const rowOf = (text, values, query) => values.subarray(query * text.cells, (query + 1) * text.cells);
 
-/* The key that a query looks at most, whatever it is: a sentence that passed over [CLS] would contradict the matrix. */
+/* Returns the key that a query attends to most, including [CLS]: a sentence that left it out would contradict the
+ * matrix. */
 function strongestKey(text, values, query) {
     const row = rowOf(text, values, query);
     return row.reduce((best, value, j) => value > row[best] ? j : best, 0);
 }
 
-/* The pair that the sentences speak of: the chosen cell, else the chosen token and its strongest key. */
+/* Returns the pair that the sentences describe: the chosen cell, else the chosen token and its strongest key. */
 function pairInWords() {
     const text = currentText(), probabilities = headCells(state.text, state.layer, state.head).values[PROBS];
     if (state.pinned?.[2] === 0) return state.pinned;
@@ -23,7 +25,7 @@ function pairInWords() {
     return [query, strongestKey(text, probabilities, query)];
 }
 
-/* The ordinary token for which this share is largest, as a token. */
+/* Returns the ordinary token with the largest share. */
 function queryWithMost(text, share) {
     let best = 0, most = -1;
     for (let i = 0; i < text.cells; i++) {
@@ -33,7 +35,7 @@ function queryWithMost(text, share) {
     return best * text.pool;
 }
 
-/* The ordinary token that looks hardest at another one. */
+/* Returns the ordinary token that attends most strongly to another one. */
 const telling = (text, probabilities) => queryWithMost(text, (i) =>
     rowOf(text, probabilities, i).reduce((most, p, j) => j !== i && isOrdinary(text, j) ? Math.max(most, p) : most, -1));
 
@@ -43,7 +45,8 @@ function whereInWords(text, i, j) {
     return Math.abs(r) === 1 ? `the token ${r > 0 ? 'before' : 'after'} it` : `${Math.abs(r)} tokens to its ${r > 0 ? 'left' : 'right'}`;
 }
 
-/* Where a page opens: the head whose tokens look hardest at single other tokens, and one of these. */
+/* Chooses the view of a new page: the head whose tokens attend most strongly to single other tokens, and one of
+ * these. */
 function openOnAnswer() {
     const text = currentText(), habit = ([layer, head]) => text.heads[layer][head].habits.word ?? -1;
     [state.layer, state.head] = modelHeads().reduce((best, place) => habit(place) > habit(best) ? place : best);
@@ -105,7 +108,7 @@ function wordsOfReach(text) {
         `${last.layers} layers, one after the other, tell ${last.run} distances apart.`];
 }
 
-/* The term whose loss moves this pair most. */
+/* Returns the term whose removal changes this pair most. */
 function decisiveTerm() {
     const text = currentText(), [i, j] = pairInWords(), place = [state.text, state.layer, state.head], k = i * text.cells + j;
     if (!canRecompute(text)) return null;
@@ -150,7 +153,8 @@ const GUIDE = [
 
 const TERMS_STEP = GUIDE.findIndex(({words}) => words === wordsOfTerms);
 
-/* What a step did goes back when it is left: the terms it took out and, where the numbers of a pair cover the matrix, its pair. */
+/* State that is restored when a step is left: the terms it removed and, where the numbers of a pair cover the matrix,
+ * its pair. */
 let removedByGuide = '', pinnedByGuide = null;
 const isOneColumn = () => matchMedia('(max-width: 45.99rem)').matches;
 
@@ -187,7 +191,8 @@ function buildGuide() {
 const HABITS = {left: ['the token before', (i) => i - 1], right: ['the token after', (i) => i + 1], itself: ['themselves', (i) => i],
     first: ['the first token', () => 0], last: ['the last token', (i, cells) => cells - 1]};
 
-/* For each plain habit the head that has it most, with its mean share; a click chooses the token that shows it best. */
+/* Lists for each plain habit the head that has it most, with its mean share; a click chooses the token that shows it
+ * best. */
 function drawHabits() {
     const text = currentText();
     byId('habits').replaceChildren('Heads that look at', ...Object.entries(HABITS).map(([key, [words, keyOf]]) => {

@@ -7,7 +7,7 @@
 #include "analysis/attention_statistics.h"
 #include "analysis/attention_terms.h"
 
-/* null where there is no number: logits that do not vary have no shares. */
+/* Returns a JSON number, or null for NaN and infinity: logits that do not vary have no shares. */
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 static json_t *numbers(const double *values, size_t count)

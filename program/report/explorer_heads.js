@@ -1,4 +1,5 @@
-/* The map of heads: a row a layer, a column a head; pictures of the chosen component, or one number a head.
+/* Draws the map of heads, with a row for each layer and a column for each head: pictures of the chosen component, or
+ * one number for each head.
  * SPDX-License-Identifier: MIT */
 
 const HEADS = {left: 22, top: 18, gap: 5};
@@ -7,9 +8,9 @@ const HEAD_NUMBERS = {
     entropy: {of: (about) => about.entropy, range: (text) => [0, Math.log2(text.n) || 1], what: 'mean entropy of the probabilities, 0 to log₂ n bits'},
     distance: {of: (about) => about.distance, range: (text, heads) => [0, Math.max(...heads.map((h) => h.distance), 1e-9)], what: 'mean |i − j| under the probabilities'},
 };
-const COARSE = matchMedia('(pointer: coarse)'); // a finger
-let headMap = null; // {side, layers, heads, rows: layers below one another, beside which the others go on}
-let headDrawing = 0; // a newer drawing ends an older one
+const COARSE = matchMedia('(pointer: coarse)'); // true on touch screens
+let headMap = null; // {side, layers, heads, rows: layers in one column, after which another column begins}
+let headDrawing = 0; // number of the newest drawing, which ends older ones
 
 function drawHeads() {
     const text = currentText(), layers = text.heads.length, heads = text.heads[0].length, room = byId('heads').parentElement.clientWidth - HEADS.left;
@@ -26,7 +27,8 @@ function drawHeads() {
     outlineHead(context, state.layer, state.head, true);
 }
 
-/* The largest squares that fill one screen: layers below one another, or in several columns of layers where a model has few heads. */
+/* Returns the largest squares that fit one screen: layers below one another, or in several columns if a model has few
+ * heads. */
 function fillRoom(layers, heads, room) {
     const most = state.map === 'picture' ? 260 : 96, height = window.innerHeight - 120;
     const fits = Array.from({length: layers}, (_, k) => k + 1).map((columns) => {
@@ -39,7 +41,7 @@ function fillRoom(layers, heads, room) {
 
 const columnWidth = () => HEADS.left + headMap.heads * (headMap.side + HEADS.gap);
 
-/* The axes, and each head by itself where that takes no time. */
+/* Draws the axes, and each head at once where that takes little time. */
 function drawHeadMap(context, drawHead) {
     const {layers, heads} = headMap;
     context.font = context.font.replace('12px', '11px');
@@ -83,7 +85,7 @@ function drawPicture(context, layer, head) {
     outlineHead(context, layer, head, false);
 }
 
-/* A few milliseconds at a time, so that a page of many heads answers at once. */
+/* Draws pictures for a few milliseconds at a time, so that a page of many heads stays responsive. */
 function drawPictures(context, drawing, from) {
     const {layers, heads} = headMap, end = performance.now() + 12;
     let k = from;
@@ -93,7 +95,7 @@ function drawPictures(context, drawing, from) {
     else byId('heads').dataset.drawn = drawing;
 }
 
-/* A hairline, as wide cells may be as white as the page; the chosen head's is marked. */
+/* Outlines a head, as its cells may be as white as the page, and marks the chosen one. */
 function outlineHead(context, layer, head, chosen) {
     const [x, y] = headPlace(layer, head), {side} = headMap;
     for (const [tone, width] of [['paper', 3], chosen ? ['mark', 2] : ['line', 1]]) {
@@ -103,7 +105,7 @@ function outlineHead(context, layer, head, chosen) {
     }
 }
 
-/* Pictures stay when only the choice moves. */
+/* Pictures are kept when only the choice moves. */
 let markedPicture = null;
 function moveMark() {
     const canvas = byId('heads'), wanted = [state.text, state.component, state.centre, state.scale, state.signed, state.sequential, state.map, state.view, state.removed, state.run].join();

@@ -1,9 +1,10 @@
-/* Lines from the queries, on the left, to their keys, on the right: of a head, or of all heads of its layer, a colour each.
+/* Draws lines from the queries, on the left, to their keys, on the right: of a head, or of all heads of its layer,
+ * with a colour for each.
  * SPDX-License-Identifier: MIT */
 
-const WEAKEST_LINE = .05; // part of the scale below which a line is left out, as in the printed figure
-const MOST_LINES = 2500; // the strongest: more are a blot, and slow
-const NEAR_LINE = 7; // pixels within which the pointer means a line
+const WEAKEST_LINE = .05; // fraction of the scale below which a line is left out, as in the printed figure
+const MOST_LINES = 2500; // number of strongest lines drawn: more are slow and hide each other
+const NEAR_LINE = 7; // distance in pixels at which the pointer selects a line
 
 function layOutLines(context, text, available, zoom) {
     const row = Math.max(3, Math.min(34, Math.max(300, window.innerHeight - 220) * zoom / text.cells)), labels = row >= LABEL_CELL;
@@ -14,7 +15,7 @@ function layOutLines(context, text, available, zoom) {
 
 const lineY = (grid, k) => grid.top + (k + .5) * grid.cell;
 
-/* All heads of a layer differ by their colour. */
+/* Returns the colour that distinguishes a head within its layer. */
 function lineColour(head, heads) {
     if (state.lines === 'head') return seriesColour(0);
     return heads <= page.series.length ? seriesColour(head) : `hsl(${Math.round(360 * head / heads)} 70% ${colour('lift') === '0%' ? 40 : 65}%)`;
@@ -32,7 +33,7 @@ function drawLines(context, pane) {
             if (strength >= WEAKEST_LINE) lines.push({i: Math.floor(k / grid.cells), j: k % grid.cells, strength: Math.min(1, strength), dashed: values[k] < 0, head});
         }
     }
-    pane.lines = lines.sort((a, b) => a.strength - b.strength).slice(-MOST_LINES); // the strongest come last, over the others
+    pane.lines = lines.sort((a, b) => a.strength - b.strength).slice(-MOST_LINES); // the strongest are drawn last, over the others
     pane.leftOut = lines.length - pane.lines.length;
     for (const line of pane.lines) drawLine(context, pane, line, lineColour(line.head, text.heads[pane.layer].length), line.strength);
     context.setLineDash([]);
@@ -56,7 +57,7 @@ function drawLine(context, {grid}, {i, j, dashed}, tone, strength) {
     context.globalAlpha = 1;
 }
 
-/* sides: 0 the queries, 1 the keys. Without room for tokens, some positions. */
+/* Draws the labels. sides: 0 the queries, 1 the keys. Without room for tokens it draws some positions. */
 function drawLineLabels(context, {text, grid}, tone, cells, sides) {
     const every = grid.labels ? 1 : Math.ceil(14 / grid.cell);
     context.textBaseline = 'middle';
@@ -71,9 +72,9 @@ function drawLineLabels(context, {text, grid}, tone, cells, sides) {
     }
 }
 
-const VEIL = {light: .74, dark: .55}; // over the lines that are not looked at, which stay visible on either ground
+const VEIL = {light: .74, dark: .55}; // opacity of the veil over other lines, which stay visible on either ground
 
-/* What the chosen query attends to, over a veil on all others; the line of the cell itself is marked. */
+/* Draws what the chosen query attends to, over a veil on all others, and marks the line of the cell. */
 function drawLinesCursor(context, pane, [i, j], isCell) {
     const {grid, text} = pane, heads = text.heads[pane.layer].length;
     context.fillStyle = colour('paper');
@@ -90,7 +91,7 @@ function drawLinesCursor(context, pane, [i, j], isCell) {
     }
 }
 
-/* The nearest line; among the tokens, one of them. */
+/* Returns the cell of the nearest line; over a token's label, that token. */
 function linesCellAt({grid, lines}, x, y) {
     const k = Math.floor((y - grid.top) / grid.cell), inside = k >= 0 && k < grid.cells;
     if (x < grid.left) return inside ? [k, null] : null;

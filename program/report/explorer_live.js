@@ -1,15 +1,16 @@
-/* Sentences of the reader: the worker computes them (live_worker.js), and they become texts of the page like those that
- * it came with. One request is computed at a time; what is typed meanwhile replaces what waits. A request that is stopped
- * ends its worker, and a new one opens the model again. SPDX-License-Identifier: MIT */
+/* Handles sentences that the reader types: the worker computes them (live_worker.js), and they become texts of the
+ * page like those it came with. One request is computed at a time; newer input replaces a waiting request. Stopping a
+ * request ends its worker, and a new worker opens the model again.
+ * SPDX-License-Identifier: MIT */
 
-const WAIT_MS = 350; // after the last key
-const SLOW_MS = 1500; // a text that took longer is computed when it is asked for, not while it is typed
-const LENS_MS = 1000; // for which an answer by layer is computed without being asked for
+const WAIT_MS = 350; // milliseconds after the last key
+const SLOW_MS = 1500; // a text that took longer is computed on request, not while it is typed
+const LENS_MS = 1000; // time within which an answer by layer is computed without a request
 const NOTHING_TYPED = 'There is no sentence yet: type one, then Compute.';
 const OPENING = 'Opening the model …';
 const live = {worker: null, file: 0, piece: 0, sent: false, opened: null, tier: '', queue: [], running: null, number: 0, files: null, good: undefined, picked: '', message: '', wrong: false, timer: 0, slow: false};
 
-/* wrong: something failed, which the reader should not overlook. */
+/* Shows a message. wrong: a failure, which the reader should not overlook. */
 const tell = (message, wrong = false) => Object.assign(live, {message, wrong});
 
 /* ------------------------------------------------------------------------------------------------------- the worker */
@@ -37,7 +38,8 @@ function startWorker(message = OPENING, wrong = false) {
     next();
 }
 
-/* The files are at the end of the page, which the browser may still read. Whatever piece is there is sent, but for the last, which may not be whole. */
+/* Sends pieces of the files, which are at the end of the page, while the browser reads it. The last piece present is
+ * held back, as it may be incomplete. */
 function sendFiles() {
     const isWhole = document.readyState !== 'loading', files = live.files ? [] : page.live.files;
     for (; live.file < files.length; Object.assign(live, {file: live.file + 1, piece: 0})) {
@@ -53,7 +55,7 @@ function sendFiles() {
     live.worker.postMessage({open: {precision: page.live.precision}});
 }
 
-/* Called when the script runs: what the browser reads after it is sent as it comes. */
+/* Starts when the script runs, and sends what the browser reads afterwards as it comes. */
 function startWithPage() {
     const watch = new MutationObserver(sendFiles);
     startWorker();
@@ -74,14 +76,14 @@ function takeReady(ready) {
     next();
 }
 
-/* A folder was picked in vain: the model from before is opened again. What was typed stays in the box, and is not computed,
- * so that the sentence that says why stays below it. */
+/* Returns to the earlier model after a folder could not be used. The typed text stays in the box and is not computed,
+ * so that the message below it stays. */
 function goBack(message) {
     Object.assign(live, {files: live.good, picked: '', queue: []});
     startWorker(`${message}. The model from before is open again.`, true);
 }
 
-/* A worker whose module ended is of no further use; a new one is started for the next request. */
+/* Handles a failure; a worker whose module ended is useless, so a new one is started for the next request. */
 function takeFailure({number, message, broken}) {
     if (live.picked && live.good !== undefined) return goBack(`${live.picked} cannot be used: ${message}`);
     tell(number === null ? `Nothing can be computed here: ${message}. The texts of the page are as the program computed them.`
@@ -98,7 +100,8 @@ function takeFailure({number, message, broken}) {
 
 /* ------------------------------------------------------------------------------------------------------- requests */
 
-/* {text: of the page, or null for a new one; words; removed; byLayer: what each layer says, and nothing else}. One of a kind waits. */
+/* A request is {text: of the page, or null for a new one; words; removed; byLayer: the answers by layer alone}. At
+ * most one of a kind waits. */
 const kindOf = ({text, removed, byLayer}) => text === null ? 'typed' : byLayer ? 'layers' : removed ? 'ablation' : 'again';
 const typedRequests = (requests) => requests.filter((request) => request && kindOf(request) === 'typed');
 
@@ -144,7 +147,7 @@ function takeAnswer({number, about, cells, answer, layers, sha256, milliseconds}
     next();
 }
 
-/* Answers that were computed are kept, and those that came with the page. */
+/* Keeps an answer without some terms, as for those that came with the page. */
 function takeAblated(text, removed, computed) {
     text.ablated = {...computed, removed};
     text.answers = {...text.answers, without: {...text.answers?.without, [removed]: computed.answers.full}};
@@ -156,13 +159,13 @@ function takeLayers(number, text, removed, layers) {
     next();
 }
 
-/* A text of the page, computed here once more. */
+/* Takes a text of the page that was computed again here. */
 function takeAgain(text, computed) {
     const alike = computed.n === text.n && computed.ids.every((id, k) => id === text.ids[k]);
     const {digest, milliseconds, answers} = computed;
     if (live.picked && !(alike && digest === text.sha256)) return adoptModel(text.words, computed);
     if (alike) Object.assign(text, {digest, milliseconds, answers: {...text.answers, full: answers.full}});
-    else text.words = null; // the page has more tokens of it than are computed here
+    else text.words = null; // the page has more of its tokens than are computed here
     live.picked = '';
 }
 
@@ -177,7 +180,7 @@ function showTyped(words, computed) {
         token: telling(page.texts[at], headCells(at, state.layer, state.head).values[PROBS])});
 }
 
-/* The folder holds another model than the page: its texts and what was measured of it go. */
+/* Adopts another model from a folder: the page's texts and their measurements are dropped. */
 function adoptModel(words, computed) {
     for (const name of ['info', 'verify', 'receptive-field', 'lengths', 'layers', 'training']) document.getElementById(`json-${name}`)?.remove();
     for (const id of ['latency', 'verification', 'receptive-field', 'training', 'environment', 'commands']) {
@@ -198,7 +201,8 @@ function adoptModel(words, computed) {
     redrawAll();
 }
 
-/* What has to be computed for what is shown: the text itself for its candidates and its digest, and without its terms. */
+/* Requests what the view needs: the text itself for its candidates and its digest, and the text without its removed
+ * terms. */
 function askForView() {
     const text = currentText();
     if (!page.live || live.picked || !text.words || live.running?.text === text && live.running.removed === state.removed) return;
@@ -208,7 +212,8 @@ function askForView() {
     if (text.digest !== undefined && (milliseconds ?? Infinity) * text.heads.length < LENS_MS) askForLayers();
 }
 
-/* What each layer says takes as many encodes as there are layers: by itself where that is not felt, else when it is asked for. */
+/* Requests the answers by layer, which take as many encodes as there are layers: at once where that is quick, else on
+ * request. */
 function askForLayers() {
     const text = currentText(), isAsked = live.running && kindOf(live.running) === 'layers' && live.running.text === text && live.running.removed === state.removed;
     if (!isAsked && questionsOf(text).length && !layersNow(text)) ask({text, words: text.words, removed: state.removed, byLayer: true});
@@ -223,7 +228,7 @@ function computeTyped() {
     const words = typedWords(), known = page.texts.findIndex((text) => text.words && text.words.join('\0') === words.join('\0'));
     if (!words[0].trim()) return;
     if (live.message === NOTHING_TYPED) tell('');
-    live.queue = live.queue.filter((request) => live.picked && kindOf(request) === 'again'); // what tells whether it is another model
+    live.queue = live.queue.filter((request) => live.picked && kindOf(request) === 'again'); // this answer shows whether it is another model
     if (known >= 0) {
         chooseText(known);
         return next();
@@ -231,7 +236,7 @@ function computeTyped() {
     ask({text: null, words, removed: ''});
 }
 
-/* Whoever asks for a text that is not there is told so; whoever empties the box to type another one is not. */
+/* Computes the typed text. An empty box is reported to a reader who asked for it, and ignored while typing. */
 function computeAsked() {
     computeTyped();
     if (byId('words').value.trim()) return;
@@ -246,7 +251,7 @@ function typed() {
     if (!live.slow) live.timer = setTimeout(computeTyped, WAIT_MS);
 }
 
-/* One line, or as many as the text has, up to a third of the screen. */
+/* Sizes the box to its text, from one line up to a third of the screen. */
 function growBox() {
     const box = byId('words');
     box.style.height = 'auto';
@@ -260,7 +265,7 @@ function showWords() {
     growBox();
 }
 
-/* Why no model can be read from files of these names, or nothing. */
+/* Returns why no model can be read from files of these names, or nothing. */
 function lackOf(names) {
     const elsewhere = names.filter((name) => /\.(bin|pt|pth|ckpt|h5|msgpack|gguf|onnx)$/.test(name));
     if (names.some((name) => name.endsWith('.safetensors')) && names.includes('config.json')) return '';
@@ -268,7 +273,7 @@ function lackOf(names) {
         : `a model folder has a config.json and weights in .safetensors; found ${names.slice(0, 6).join(', ') || 'nothing'}`;
 }
 
-/* Files of the folder itself, not of folders in it. */
+/* Opens the files of a folder, without those of folders in it. */
 function openFolder(list) {
     const inside = [...list].filter((file) => file.webkitRelativePath.split('/').length <= 2);
     const files = inside.filter(({name, size}) => size && !/^training\.safetensors$|^adapter_/.test(name) && /\.(json|safetensors|model)$|^merges\.txt$|^bpe_encoder\.bin$/.test(name));
@@ -284,7 +289,7 @@ function openFolder(list) {
     live.picked = name;
     const known = page.texts.find((text) => text.words && text.sha256), words = known?.words ?? typedWords();
     const waiting = typedRequests([live.running, ...live.queue]).filter((request) => request.words.join('\0') !== words.join('\0'));
-    // The first request tells whether it is another model; what was typed before is then computed with the one that is open.
+    // The first request shows whether it is another model; what was typed before is then computed with the open one.
     live.queue = [{text: known ?? {words, n: -1}, words, removed: ''}, ...waiting.slice(-1)];
     startWorker();
 }
@@ -299,7 +304,7 @@ function drawProgress({number, done, of}) {
 
 const inTime = (ms) => ms < 1000 ? `${formatNumber(ms, 2)} ms` : `${formatNumber(ms / 1000, 2)} s`;
 
-/* What the numbers on the screen come from, and whether they are the program's. */
+/* Says where the numbers on the screen come from, and whether they equal the program's. */
 function wordsOfDigest(text) {
     const shown = text.ablated?.removed === state.removed ? text.ablated : text, digest = shown.digest;
     if (!digest) return [];

@@ -1,20 +1,20 @@
-/* The matrix: a row a query, a column a key. SPDX-License-Identifier: MIT */
+/* Draws the matrix, with a row for each query and a column for each key. SPDX-License-Identifier: MIT */
 
-const LABEL_CELL = 11; // smallest cell, in CSS pixels, beside which tokens can be read
-const NUMBER_CELL = 33; // and into which a number fits
+const LABEL_CELL = 11; // smallest cell, in CSS pixels, with readable tokens beside it
+const NUMBER_CELL = 33; // smallest cell that a number fits into
 const LARGEST_CELL = 80;
-const AXIS = 17; // room for the names of the axes
+const AXIS = 17; // room for the names of the axes, in CSS pixels
 
-/* What the first screen has left under all that stands above the matrix. */
+/* Returns the height that the first screen has below the top of the matrix. */
 const roomBelow = () => window.innerHeight - byId('matrix').closest('.layers').getBoundingClientRect().top - window.scrollY;
 
-/* {left, top, cell, size, cells, labels, width, height} for a head in that much room. */
+/* Returns {left, top, cell, size, cells, labels, width, height} of a matrix in the available room. */
 function layOutMatrix(context, text, available, zoom) {
     const ratio = window.devicePixelRatio || 1, roomy = (available - 40) * zoom / text.cells >= LABEL_CELL;
     const longest = roomy ? Math.max(...text.tokens.map((token) => context.measureText(token).width)) : 0;
     const gutter = AXIS + (roomy ? Math.min(130, available * .3, Math.ceil(longest) + 10) : 34);
     const free = Math.max(60, available - gutter - 2) * zoom, height = Math.max(280, roomBelow() - gutter - 24) * zoom;
-    /* whole device pixels a cell, so that all cells are alike, unless that costs much of the room */
+    /* whole device pixels for each cell, so that all are alike, unless that wastes much of the room */
     const wanted = Math.min(LARGEST_CELL * zoom, free / text.cells, Math.max(4, height / text.cells)), whole = Math.floor(wanted * ratio) / ratio;
     const cell = whole / wanted > .85 ? whole : wanted, size = cell * text.cells;
     return {left: gutter, top: gutter, cell, size, cells: text.cells, labels: cell >= LABEL_CELL, width: gutter + size + 1, height: gutter + size + 1};
@@ -48,7 +48,7 @@ function drawAxisNames(context, grid) {
     context.restore();
 }
 
-/* Under the cells: shows where one is not a finite number. */
+/* Draws a pattern below the cells, which shows where one is not finite. */
 function hatch(context, {left, top, size}) {
     context.strokeStyle = colour('quiet');
     context.beginPath();
@@ -59,7 +59,7 @@ function hatch(context, {left, top, size}) {
     context.stroke();
 }
 
-/* A rule where the second text of a pair begins. */
+/* Draws a rule where the second text of a pair begins. */
 function drawSegments(context, {text, grid}) {
     context.strokeStyle = colour('accent');
     for (let t = 1; t < text.n; t++) {
@@ -125,7 +125,7 @@ function drawPositionLabels(context, {text, grid}) {
 
 /* ---------------------------------------------------------------------------------------------------------- legend */
 
-/* The colour bar; where lines of several heads are drawn, their colours. */
+/* Draws the colour bar, or for lines of several heads their colours. */
 function drawLegend(context, left, width) {
     const {component} = state, limit = currentLimit(component);
     context.drawImage(paletteStrip(currentPalette(component)), left, 0, width, 11);
@@ -154,7 +154,7 @@ function legendNote() {
 
 /* ---------------------------------------------------------------------------------------------------------- cursor */
 
-/* Row, column and labels always belong to the same cell, so that what is outlined is what is read. */
+/* Marks the cell and its labels; row, column and labels always belong to the same cell. */
 function drawMatrixCursor(context, pane, [i, j], isCell) {
     const {left, top, cell, size, labels} = pane.grid;
     context.strokeStyle = colour('mark');
@@ -167,7 +167,7 @@ function drawMatrixCursor(context, pane, [i, j], isCell) {
     else drawCursorPlaces(context, pane, i, j);
 }
 
-/* The labels of the cell once more, over the quiet ones. */
+/* Draws the labels of the cell again, over the pale ones. */
 function drawCursorLabels(context, {text, grid}, i, j) {
     context.fillStyle = colour('paper');
     context.fillRect(AXIS, grid.top + i * grid.cell, grid.left - AXIS - 3, grid.cell);
@@ -177,7 +177,7 @@ function drawCursorLabels(context, {text, grid}, i, j) {
     writeColumnLabel(context, grid, cellTokens(text, j).label, j);
 }
 
-/* Where tokens have no room, those of the cell are written over the axis. */
+/* Writes the cell's tokens over the axis where labels have no room. */
 function drawCursorPlaces(context, {text, grid}, i, j) {
     const writeOn = (label, x, y, align) => {
         const shown = fitLabel(context, label, 150), width = context.measureText(shown).width + 8;
@@ -193,7 +193,7 @@ function drawCursorPlaces(context, {text, grid}, i, j) {
     writeOn(cellTokens(text, j).label, grid.left + (j + .5) * grid.cell, 0, 'centre');
 }
 
-/* [i, j]; on a label one of them is null. Nothing outside. */
+/* Returns [i, j], null for one of them over a label, and null outside. */
 function matrixCellAt({grid}, x, y) {
     const i = Math.floor((y - grid.top) / grid.cell), j = Math.floor((x - grid.left) / grid.cell);
     const inside = (k) => k >= 0 && k < grid.cells;

@@ -16,11 +16,12 @@
 #include "program/frame/text_output.h"
 #include "viz/palette.h"
 
-/* Made by the build, see program/report/meson.build. */
+/* Generated from the files of the page, see program/report/meson.build. */
 extern const unsigned char explorer_html[], explorer_css[], explorer_js[], live_worker[], live_licences[];
 extern const size_t explorer_html_bytes, explorer_css_bytes, explorer_js_bytes, live_worker_bytes;
 
-/* Limit of the attention of all texts before base64, which makes four bytes of three: the page stays below 40 MB. */
+/* Most bytes of attention for all texts before base64, which makes four bytes of three: the page stays below 40
+ * MB. */
 enum { CELLS_BUDGET_BYTES = 29000000 };
 
 typedef struct page_writer {
@@ -47,7 +48,7 @@ static void put_escaped(FILE *out, const char *text)
         }
 }
 
-/* Inside a script element only `<` can end it or begin a comment. */
+/* Writes JSON into a script element, where only `<` can end the element or begin a comment, so it is escaped. */
 static int put_json_bytes(const char *bytes, size_t count, void *out)
 {
     for (size_t k = 0; k < count; k++)
@@ -58,7 +59,7 @@ static int put_json_bytes(const char *bytes, size_t count, void *out)
     return 0;
 }
 
-/* A page without its data shows nothing, so that a value that cannot be made or written ends it. */
+/* Writes a value into the page, or ends the program: a page without its data shows nothing. */
 static void put_json(page_writer *page, const char *name, const json_t *value)
 {
     fprintf(page->out, "<script type=\"application/json\" id=\"json-%s\">", name);
@@ -70,7 +71,7 @@ static void put_json(page_writer *page, const char *name, const json_t *value)
 
 /* ---------------------------------------------------------------------------------------------------------- the data */
 
-/* The palettes are the figures': base64 of red, green, blue of every level. */
+/* Describes the palettes of the figures: base64 of red, green, blue for every level. */
 static json_t *describe_palettes(void)
 {
     static const char *const names[] = {"polar", "blues", "greys", "cividis", "viridis", "magma"};
@@ -203,7 +204,7 @@ static void put_data(page_writer *page)
 
 /* ------------------------------------------------------------------------------------------------------ the template */
 
-/* A short name: the last folder of a path; what the name of a made-up model says is no path. */
+/* Writes the model and its short name: the last part of a folder's path; the name of a synthetic model is no path. */
 static void put_model(page_writer *page)
 {
     const char *model = page->contents->model;
@@ -217,10 +218,11 @@ static void put_model(page_writer *page)
 
 static void put_style(page_writer *page) { fwrite(explorer_css, 1, explorer_css_bytes, page->out); }
 
-/* A block, so that no name of the script is the window's. */
+/* A block, which keeps the script's names out of `window`. */
 static const char script_begin[] = "'use strict';\n{\n", script_end[] = "}\n";
 
-/* One script runs, the one whose digest the policy names, and nothing is fetched, whatever a text holds. */
+/* Writes the content policy: only the script with this digest runs, and nothing is fetched, whatever a text
+ * contains. */
 static void put_policy(page_writer *page)
 {
     unsigned char digest[32];
@@ -253,7 +255,7 @@ static void put_weights(page_writer *page)
     if (page->contents->live.modules) live_parts_put_model(page->options, &page->contents->live, page->out);
 }
 
-/* The worker is text until the page makes a worker of it. */
+/* Writes the worker's source as text, from which the page makes a worker. */
 static void put_worker(page_writer *page)
 {
     if (page->contents->live.modules) fwrite(live_worker, 1, live_worker_bytes, page->out);

@@ -1,12 +1,13 @@
-/* The panes: the chosen head and, beside it, the one that is held; each with a canvas for its drawing and one above it for
- * what follows the pointer. SPDX-License-Identifier: MIT */
+/* Manages the panes: the chosen head and, beside it, the held one; each has a canvas for its drawing and one above it
+ * that follows the pointer.
+ * SPDX-License-Identifier: MIT */
 
 const PANES = [{title: 'matrix-title', canvas: 'matrix', cursor: 'cursor'}, {title: 'held-title', canvas: 'held', cursor: 'held-cursor'}];
 const DRAWINGS = {
     matrix: {layOut: layOutMatrix, draw: drawMatrix, drawCursor: drawMatrixCursor, cellAt: matrixCellAt},
     lines: {layOut: layOutLines, draw: drawLines, drawCursor: drawLinesCursor, cellAt: linesCellAt},
 };
-let panes = []; // {index, t, text, layer, head, grid} as they were last drawn
+let panes = []; // {index, t, text, layer, head, grid} of each pane as last drawn
 
 const currentDrawing = () => DRAWINGS[state.view === 'lines' ? 'lines' : 'matrix'];
 
@@ -56,7 +57,7 @@ function moveCell([di, dj], far = 1) {
     requestAnimationFrame(showCell);
 }
 
-/* Keeps the cell on the screen where the matrix is larger than that. */
+/* Scrolls a matrix larger than the screen so that the cell is visible. */
 function showCell() {
     const [i, j, k] = state.pinned, {grid} = panes[k], box = byId(PANES[k].canvas).closest('.layers');
     if (state.view !== 'matrix' || !grid) return;
@@ -94,7 +95,7 @@ function bindPane(index) {
     });
 }
 
-/* The same steps for a finger. */
+/* Binds buttons that make the same steps on touch screens. */
 function bindNudges() {
     for (const button of document.querySelectorAll('#nudges [data-key]')) button.addEventListener('click', () => moveCell(ARROWS[button.dataset.key]));
     byId('release').addEventListener('click', () => change({pinned: null, hover: null}));

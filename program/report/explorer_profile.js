@@ -1,4 +1,5 @@
-/* The strip of tokens, and the row and the column of the chosen cell or token. SPDX-License-Identifier: MIT */
+/* Draws the strip of tokens, and the row and the column of the chosen cell or token.
+ * SPDX-License-Identifier: MIT */
 
 /* ------------------------------------------------------------------------------------------------------------ tokens */
 
@@ -10,7 +11,7 @@ function buildTokens() {
     shadeTokens();
 }
 
-/* What the query attends to, as a tint behind every key; the query and the key of a cell are marked both. */
+/* Tints every key by the query's attention to it, and marks the query and the key of a cell. */
 function shadeTokens() {
     const text = currentText(), m = text.cells, buttons = byId('tokens').children, [query, key] = currentRowAndColumn(), chosen = state.token !== null || state.pinned?.[2] === 0;
     const row = chosen ? currentHead().values[PROBS].subarray(query * m, query * m + m) : null, most = row ? Math.max(...row.filter(Number.isFinite), 1e-30) : 1;
@@ -60,7 +61,8 @@ function drawProfiles() {
     drawProfile(byId('column'), (k) => k * m + j);
 }
 
-/* Terms stacked away from zero, a stroke where their sum is, probabilities below. indexOf: slot to place in the matrix. */
+/* Draws terms stacked away from zero, with a stroke at their sum, and probabilities below. indexOf: index in the
+ * matrix of each slot. */
 function drawProfile(canvas, indexOf) {
     const text = currentText(), head = currentHead(), m = text.cells, width = Math.max(260, canvas.parentElement.clientWidth);
     const slot = Math.min(PROFILE.slot, (width - PROFILE.left - 4) / m), labels = slot >= LABEL_CELL ? labelRoom(canvas, text) : 18;
@@ -97,7 +99,7 @@ function drawProfile(canvas, indexOf) {
     canvas.dataset.slot = slot;
 }
 
-/* As much as the longest label takes. */
+/* Returns the room for the longest label. */
 function labelRoom(canvas, text) {
     const context = canvas.getContext('2d');
     context.font = `11px ${pageFont()}`;

@@ -1,6 +1,7 @@
-/* The numbers of one cell, and of the head it belongs to. SPDX-License-Identifier: MIT */
+/* Shows the numbers of one cell, and of the head it belongs to. SPDX-License-Identifier: MIT */
 
-/* The formula stands where the numbers of a cell will: in sight, and nothing below jumps. */
+/* Returns the formula, which stands in the place of a cell's numbers until there are any, so that nothing below
+ * moves. */
 function formulas() {
     const copies = [...document.querySelectorAll('#explain math')].map((math) => math.cloneNode(true));
     for (const copy of copies) for (const element of [copy, ...copy.querySelectorAll('[id]')]) element.removeAttribute('id');
@@ -34,7 +35,8 @@ const columnHead = (...names) => make('thead', {}, make('tr', {}, make('td'), ..
 const shownNumber = (value, c) => c === PROBS ? formatNumber(value) : withSign(value);
 const cellComponents = (text) => [...COMPONENTS.keys()].filter((c) => hasComponent(text, c));
 
-/* Each number as the softmax gets it, and as the colours show it; without a term that was taken out. */
+/* Returns a table of a cell's numbers as they enter the softmax and as the colours show them, without removed
+ * terms. */
 function cellTable(text, k, [t, layer, head]) {
     const cells = headAsShown(t, layer, head), of = headCells(t, layer, head), mask = removalMask(t, layer, head), rows = make('tbody');
     for (const c of cellComponents(text)) {
@@ -50,7 +52,7 @@ function cellTable(text, k, [t, layer, head]) {
     return make('table', {}, columnHead('as it is', 'less row mean', ''), rows);
 }
 
-/* The same cell of two heads, as the colours show it. */
+/* Returns a table of the same cell in two heads, as the colours show it. */
 function comparedTable(text, k, places) {
     const rows = cellComponents(text).map((c) => make('tr', {class: c === state.component ? 'shown' : null, 'data-component': COMPONENTS[c].key},
         make('th', {scope: 'row'}, c === PROBS ? 'probability' : COMPONENTS[c].name),
@@ -77,7 +79,7 @@ function precisionNote(text, [, layer, head]) {
 
 /* --------------------------------------------------------------------------------------------------------- one head */
 
-/* Logits that do not vary have no shares. */
+/* Formats a share; logits that do not vary have none. */
 const percent = (share) => share === null ? '–' : `${formatNumber(100 * share, 3)} %`;
 
 function drawHeadFacts() {
@@ -96,9 +98,9 @@ function drawHeadFacts() {
 
 /* -------------------------------------------------------------------------------------------------- the matrix as a table */
 
-const MOST_TABLE_CELLS = 64; // a side; longer texts show the row of the chosen query
+const MOST_TABLE_CELLS = 64; // cells on a side; for longer texts the table has the row of the chosen query
 
-/* For whoever reads with a screen reader, or wants the numbers elsewhere. Only made while it is open. */
+/* Draws the matrix as a table, for screen readers and for copying. It is only made while it is open. */
 function drawMatrixTable() {
     const details = byId('matrix-table');
     if (!details.open) return;

@@ -1,6 +1,7 @@
-/* The view as a file, SVG or PNG, and the command line that draws the same. SPDX-License-Identifier: MIT */
+/* Saves the view as a file, SVG or PNG, and writes the command line that draws the same.
+ * SPDX-License-Identifier: MIT */
 
-/* Any colour of a style sheet as six digits, which every program knows. */
+/* Turns any colour of a style sheet into six digits, which every program knows. */
 const plainColours = new Map();
 function plainColour(css) {
     if (!plainColours.has(css)) {
@@ -12,7 +13,8 @@ function plainColour(css) {
     return plainColours.get(css);
 }
 
-/* As much of a canvas' context as the drawings use, written as SVG: the drawings exist once. */
+/* The part of a canvas' context that the drawings use, written as SVG, so that each drawing has one
+ * implementation. */
 class SvgContext {
     constructor(width, height) {
         this.root = make('svg:svg', {xmlns: 'http://www.w3.org/2000/svg', viewBox: `0 0 ${width} ${height}`, width, height});
@@ -43,12 +45,12 @@ class SvgContext {
     fillRect(x, y, width, height) { this.put('rect', {x, y, width, height, fill: plainColour(this.fillStyle)}); }
     fillText(text, x, y) {
         const [, size, family] = /([\d.]+)px (.*)/.exec(this.font), anchor = {left: 'start', center: 'middle', right: 'end'}[this.textAlign];
-        const down = {middle: .35, top: .8}[this.textBaseline] ?? 0; // few programs know the baselines of SVG
+        const down = {middle: .35, top: .8}[this.textBaseline] ?? 0; // few programs support the baselines of SVG
         this.put('text', {x, y: y + down * size, 'text-anchor': anchor, 'font-size': size, 'font-family': family,
             'font-weight': this.font.startsWith('bold') || this.font.startsWith('600') ? 600 : null,
             fill: plainColour(this.fillStyle)}, text);
     }
-    /* Rectangles, as many programs blur magnified pictures; larger ones as a picture. */
+    /* Writes rectangles, because many programs blur magnified pictures; larger images stay pictures. */
     drawImage(image, x, y, width, height) {
         const {width: columns, height: rows} = image, copy = make('canvas', {width: columns, height: rows}), context = copy.getContext('2d');
         context.drawImage(image, 0, 0);
@@ -66,7 +68,7 @@ class SvgContext {
 
 const FIGURE = {margin: 14, title: 26, legend: 34, line: 15};
 
-/* {width, height, draw(context)} of what is on the screen, without what follows the pointer. */
+/* Returns {width, height, draw(context)} of the view on the screen, without marks that follow the pointer. */
 function describeFigure() {
     const {margin, title} = FIGURE, map = byId('heads').style, mapped = state.map === 'picture' ? COMPONENTS[state.component].name : byId('heads-show').selectedOptions[0].textContent;
     const parts = state.view === 'heads' ? [{words: `${mapped} of every head`, width: parseFloat(map.width), height: parseFloat(map.height)}]
@@ -101,7 +103,7 @@ function drawFigurePart(context, {words, width, pane}) {
     context.restore();
 }
 
-/* The colour bar, the heads' colours, and the notes in as many lines as they take. */
+/* Describes the colour bar, the heads' colours, and the notes in as many lines as they need. */
 function describeFoot(width) {
     const {legend, line} = FIGURE, heads = state.view === 'lines' && state.lines === 'layer' ? lineHeads(panes[0]) : [], bar = state.view === 'matrix';
     const measuring = make('canvas').getContext('2d');
@@ -139,7 +141,7 @@ function saveBlob(blob, kind) {
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-/* layer2-head1-c2p, or what else tells the view from others. */
+/* Returns a file name such as layer2-head1-c2p, with further facets of the view. */
 function viewName([t, layer, head]) {
     const {view, lines, map} = state, text = page.texts.length > 1 ? `text${t}` : '', {key} = COMPONENTS[state.component];
     const parts = view === 'heads' ? ['heads', map === 'picture' ? key : map]
@@ -147,7 +149,8 @@ function viewName([t, layer, head]) {
     return [text, ...parts].filter(Boolean).join('-');
 }
 
-/* On paper colours, whatever the screen has; three dots a pixel for print, fewer where a browser would refuse so large a picture. */
+/* Saves the view in paper colours, whatever the screen has, with three dots per pixel for print, or fewer if the
+ * browser would refuse so large a picture. */
 async function saveView(kind) {
     const light = document.documentElement.classList, {width, height, draw} = describeFigure();
     light.add('printing');
@@ -169,7 +172,8 @@ async function saveView(kind) {
 
 /* ------------------------------------------------------------------------------------------------------ the command */
 
-/* [what reads the text, what else changes results], from the line that wrote the text's data. */
+/* Returns [options that read the text, other options that change results], from the command line that wrote the
+ * text's data. */
 function textOptions(t) {
     const {typed: isTyped, words} = page.texts[t], quote = (word) => `'${word.replaceAll("'", "'\\''")}'`;
     if (isTyped) return [` ${quote(page.model)} --text ${quote(words[0])}${words.length > 1 ? ` --pair ${quote(words[1])}` : ''}`, lowPrecision ? ` --precision ${lowPrecision}` : ''];
@@ -177,11 +181,11 @@ function textOptions(t) {
     return [line.slice('deberta encode'.length, at), line.slice(at + asked.length).replace(/ --out ('[^']*'|\S+)$/, '')];
 }
 
-/* Scales are rounded outwards: no cell lies beyond. */
+/* Returns --scale, rounded outwards so that no cell exceeds it. */
 const scaleOption = (limit) => `--scale ${state.component === PROBS ? 0 : -roundUp(limit)},${roundUp(limit)}`;
 const roundUp = (value) => Number((value * 1.0005).toPrecision(4));
 
-/* The kind of figure, and the options that choose its colours and its scale. */
+/* Returns the kind of figure, and the options for its colours and its scale. */
 function figureOptions([, layer, head]) {
     const {component, view} = state, name = component === SUM ? 'logits' : COMPONENTS[component].key;
     if (view === 'heads' && state.map !== 'picture') return [state.map === 'position' ? 'shares' : 'entropy'];
@@ -199,7 +203,7 @@ function commandOf(place) {
     return [`deberta attention ${kind}${input}${rest}`, ablation, ...options, `--out ${viewName(place)}.pdf`].filter(Boolean).join(' ');
 }
 
-/* A program without figures has no command that draws. */
+/* Returns the command that draws the view; a program without figures has none. */
 function drawCommand() {
     if (!page.live && !page.steps.some((step) => step.command?.startsWith('deberta attention '))) {
         byId('view-command').hidden = byId('copy-command').hidden = true;

@@ -1,19 +1,20 @@
-/* What is chosen, told to whoever draws it, and kept in the address so that a view can be cited.
+/* Holds the current choice, notifies the functions that draw it, and keeps it in the address so that a view can be
+ * cited.
  * SPDX-License-Identifier: MIT */
 
 const state = {text: 0, layer: 0, head: 0, component: PROBS, centre: true, scale: 'head', signed: 'polar', sequential: 'blues', map: 'picture',
-    step: 0, // of the guide
-    question: 0, // which of the model's answers is shown
-    run: 0, // number of the last text that was computed here
-    view: 'matrix', // or lines, heads
-    lines: 'head', // whose lines: of the head, or of its layer
-    zoom: 1, removed: '', // terms taken out, as --ablate names them
+    step: 0, // step of the guide
+    question: 0, // index of the model's answer shown
+    run: 0, // number of the last text computed here
+    view: 'matrix', // or 'lines', 'heads'
+    lines: 'head', // lines of the head, or of its layer
+    zoom: 1, removed: '', // removed terms, as --ablate names them
     held: null, // [text, layer, head] beside the current one
-    token: null, // chosen token
+    token: null, // index of the chosen token
     pinned: null, // cell [i, j, pane] that stays when the pointer leaves; pane 1 is the held one
     hover: null}; // cell under the pointer
 const VIEW = ['text', 'layer', 'head', 'component', 'centre', 'scale', 'signed', 'sequential', 'view', 'lines', 'zoom', 'removed', 'held', 'run'];
-const listeners = []; // {keys, draw}: draw() once a frame when one of the keys changed
+const listeners = []; // {keys, draw}: draw() is called once a frame if one of the keys changed
 let changed = new Set();
 
 const currentText = () => page.texts[state.text];
@@ -22,11 +23,11 @@ const currentCell = () => state.hover ?? state.pinned;
 const cellOfToken = (token) => Math.floor(token / currentText().pool);
 const currentPalette = (component) => palettes[component === PROBS ? state.sequential : state.signed];
 
-/* The heads that are drawn: the chosen one and, beside it, the one that is held. */
+/* Returns the heads to draw: the chosen one and, beside it, the held one. */
 const paneHeads = () => [[state.text, state.layer, state.head], ...state.held ? [state.held] : []];
 const currentLimit = (component) => Math.max(...paneHeads().map((place) => scaleLimit(...place, component, state.centre, state.scale === 'text')));
 
-/* The row and the column that are looked at: of the chosen cell, else of the chosen token, else the first. */
+/* Returns the current row and column: of the chosen cell, else of the chosen token, else the first. */
 function currentRowAndColumn() {
     if (state.pinned && paneHeads()[state.pinned[2]][0] === state.text) return state.pinned;
     const cell = cellOfToken(state.token ?? 0);
@@ -56,7 +57,7 @@ function redrawAll() {
     for (const {draw} of listeners) draw();
 }
 
-/* A step through layers, heads or components that stays within what there is. */
+/* Limits a step through layers, heads or components to existing ones. */
 const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
 const stepLayer = (by) => change({layer: clamp(state.layer + by, currentText().heads.length)});
 const stepHead = (by) => change({head: clamp(state.head + by, currentText().heads[0].length)});
@@ -65,10 +66,11 @@ function chooseText(number) {
     if (page.texts[number]) change({text: number, token: null, pinned: null, hover: null});
 }
 
-/* A cell of the held head goes with it. */
+/* Holds the current head, or releases the held one with its cell. */
 const hold = () => change({held: state.held ? null : [state.text, state.layer, state.head], hover: null, ...state.pinned?.[2] ? {pinned: null} : {}});
 
-/* Lines of logits are a tangle: most are far from what the softmax lets through. */
+/* Chooses a view. Lines show probabilities, because lines of logits are a tangle: most are far from what the softmax
+ * lets through. */
 const chooseView = (view) => change({view, ...view === 'lines' && state.component === SUM ? {component: PROBS} : {}});
 
 function chooseComponent(component) {
@@ -78,7 +80,7 @@ function chooseComponent(component) {
 /* --------------------------------------------------------------------------------------------------------- address */
 
 const ZOOMS = [1, 1.5, 2, 3];
-const ADDRESS_CHARACTERS = 300; // of a typed text
+const ADDRESS_CHARACTERS = 300; // most characters of a typed text in the address
 const DEFAULTS = {view: 'matrix', lines: 'head', zoom: '1', removed: '', held: ''};
 
 function writeAddress() {
@@ -91,7 +93,7 @@ function writeAddress() {
     history.replaceState(null, '', '#' + new URLSearchParams(fields));
 }
 
-/* Whatever in the address does not fit this page is left out. */
+/* Reads the choice from the address; whatever does not fit this page is left out. */
 function readAddress() {
     const fields = new URLSearchParams(location.hash.slice(1)), number = (key) => /^\d+$/.test(fields.get(key) ?? '') ? Number(fields.get(key)) : 0;
     if (!fields.has('layer')) return openOnAnswer();
@@ -119,7 +121,7 @@ function readAddress() {
 
 const byId = (id) => document.getElementById(id);
 
-/* An element with attributes and children; texts go in as texts, so nothing needs escaping. */
+/* Makes an element with attributes and children; texts are inserted as texts, so nothing needs escaping. */
 function make(name, attributes = {}, ...children) {
     const element = name.startsWith('svg:') ? document.createElementNS('http://www.w3.org/2000/svg', name.slice(4)) : document.createElement(name);
     for (const [key, value] of Object.entries(attributes))
@@ -128,22 +130,22 @@ function make(name, attributes = {}, ...children) {
     return element;
 }
 
-/* Whole numbers as they are, others with four digits; true minus, no exponent where it can be helped. */
+/* Formats whole numbers as they are, others with four digits, a true minus, and no exponent if possible. */
 function formatNumber(value, digits = 4) {
     if (!Number.isFinite(value)) return Number.isNaN(value) ? 'not a number' : value > 0 ? '∞' : '−∞';
     const size = Math.abs(value);
     const text = Number.isInteger(value) && size < 1e6 ? String(value) : size < 1e-4 || size >= 1e6 ? value.toExponential(2)
-        : size >= 10 ** digits - .5 ? value.toFixed(0) : value.toPrecision(digits); // which has an exponent where the digits before the point are more
+        : size >= 10 ** digits - .5 ? value.toFixed(0) : value.toPrecision(digits); // toPrecision uses an exponent where more digits stand before the point
     return text.replace(/-/g, '−');
 }
-/* “a, b and c”. */
+/* Returns “a, b and c”. */
 const listOf = (names, word) => names.length > 1 ? `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}` : names.join('');
 
 const withSign = (value) => (value > 0 ? '+' : '') + formatNumber(value);
 
 const pageFont = () => getComputedStyle(document.body).fontFamily;
 
-/* Sizes a canvas in CSS pixels for the screen at hand; the context works in CSS pixels. */
+/* Sizes a canvas in CSS pixels for the current screen; the context works in CSS pixels. */
 function prepareCanvas(canvas, width, height) {
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.max(1, Math.round(width * ratio));
@@ -156,14 +158,14 @@ function prepareCanvas(canvas, width, height) {
     return context;
 }
 
-/* Series are made for white paper; on a dark screen they are lifted. */
+/* Returns the colour of a series; the colours are made for white paper, and lightened on a dark screen. */
 const seriesColour = (index) => {
     const tone = page.series[index % page.series.length];
     return `color-mix(in srgb, ${tone}, white ${colour('lift')})`;
 };
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-/* A label cut between characters as people count them. */
+/* Splits a label into characters as people count them. */
 const graphemes = (text) => window.Intl?.Segmenter ? Array.from(new Intl.Segmenter().segment(text), (s) => s.segment) : Array.from(text);
 function fitLabel(context, text, width) {
     if (context.measureText(text).width <= width) return text;
@@ -172,7 +174,7 @@ function fitLabel(context, text, width) {
     return parts.join('') + '…';
 }
 
-/* The tokens under a cell: one, or the first and the last of a pool. */
+/* Returns the tokens under a cell: one, or the first and the last of a pool. */
 function cellTokens(text, cell) {
     const first = cell * text.pool, last = Math.min(first + text.pool, text.n) - 1;
     return {first, last, label: first === last ? text.tokens[first] : `${text.tokens[first]} … ${text.tokens[last]}`,
@@ -181,7 +183,7 @@ function cellTokens(text, cell) {
 
 const formatTick = (value) => String(Number(value.toPrecision(6))).replace('-', '−');
 
-/* Round numbers for an axis. */
+/* Returns round numbers for an axis. */
 function niceTicks(low, high, most) {
     const span = high - low || 1, raw = span / most, base = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((k) => k * base).find((s) => s >= raw * .999), ticks = [];

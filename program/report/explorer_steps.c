@@ -18,8 +18,8 @@
 
 enum {
     LAYER_SWEEP_TOKENS = 64,  /* length at which numbers of layers are compared */
-    LAYER_SWEEP_POINTS = 12,  /* at most, unless the user says which */
-    MOST_VERIFIED_TOKENS = 96 /* the float64 model is slow: longer texts give way to a few made-up ids */
+    LAYER_SWEEP_POINTS = 12,  /* most numbers of layers, unless the user lists them */
+    MOST_VERIFIED_TOKENS = 96 /* the float64 model is slow, so longer texts are replaced by a few generated ids */
 };
 
 /* -------------------------------------------------------------------------------------------------- what was made */
@@ -41,13 +41,14 @@ void made_files_remove(made_files *made)
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
-/* A command on the model of the report. */
+/* Begins a command on the model of the report. */
 static common_options *explorer_steps_begin(const explorer_job *job, const command *command)
 {
     return options_begin(command, job->options, job->contents.model);
 }
 
-/* Gives the ablations to steps that look inside the model: receptive field and sweeps are about the model as it is. */
+/* Gives the ablations to steps that look inside the model; receptive field and sweeps describe the unchanged
+ * model. */
 static void give_ablations(const explorer_job *job, common_options *step)
 {
     if (job->options->ablated.text) option_give(step, &step->ablated, job->options->ablated.text);
@@ -58,14 +59,14 @@ static const char *document_path(const explorer_job *job, explorer_document docu
     return options_text(job->options, "%s/%s.%s", job->contents.folder, explorer_document_name(document), suffix);
 }
 
-/* The step writes this file. */
+/* Gives the step the file to write. */
 static void give_output(explorer_job *job, common_options *step, const void *member, const char *path)
 {
     option_give(step, member, path);
     made_files_expect(&job->made, path);
 }
 
-/* The step writes a document of the page. */
+/* Gives the step a document of the page to write. */
 static void give_document(explorer_job *job, common_options *step, explorer_document document)
 {
     give_output(job, step, &step->outs, document_path(job, document, "json"));
@@ -100,7 +101,7 @@ static const char *list_ids(const explorer_job *job, size_t row)
     return text;
 }
 
-/* A text as it was given; ids where there is none, or one that no command line can hold. */
+/* Gives a text as the user gave it; ids if there is no text, or one that no command line can hold. */
 static void give_input(const explorer_job *job, common_options *step, size_t row)
 {
     const input_batch *input = &job->input;
@@ -116,7 +117,7 @@ static void give_input(const explorer_job *job, common_options *step, size_t row
         option_give(step, &reading->max_tokens, options_text(job->options, "%zu", limit->tokens));
 }
 
-/* The figures show the layers and heads that were asked for, else the head that the page opens on. */
+/* Chooses the layers and heads of the figures: those asked for, else the head that the page opens on. */
 static void choose_printed(explorer_job *job)
 {
     explorer_contents *contents = &job->contents;
@@ -178,7 +179,7 @@ static void run_receptive_field(explorer_job *job)
     run_step(job, "Receptive field", step);
 }
 
-/* Runs one sweep, and draws it if there is a curve to draw. */
+/* Runs one sweep, and draws it if its points make a curve. */
 static void run_sweep(explorer_job *job, const char *title, explorer_document document, common_options *sweep,
                       bool is_curve)
 {
@@ -247,7 +248,7 @@ static void run_training(explorer_job *job)
 #endif
 }
 
-/* Options of the sweeps ask for them, too. */
+/* Returns true if latency was asked for, by --with or by options of the sweeps. */
 static bool wants_latency(const explorer_job *job)
 {
     const report_options *o = job->o;
@@ -258,8 +259,8 @@ static bool wants_latency(const explorer_job *job)
     return is_asked_for && o->parts[PART_LATENCY] != PART_LEFT_OUT;
 }
 
-/* Runs the longest steps last, so that most mistakes show at once. A page alone has no figures, for want of a folder.
- */
+/* Runs the longest steps last, so that most errors show at once. A page alone has no figures, because it has no
+ * folder. */
 void explorer_steps_run(explorer_job *job)
 {
     const part_choice *parts = job->o->parts;

@@ -1,9 +1,9 @@
-/* What other commands found, as tables: verification, receptive field, environment, commands, files.
+/* Shows results of other commands as tables: verification, receptive field, environment, commands, files.
  * SPDX-License-Identifier: MIT */
 
 const isWords = (cell) => cell instanceof Node || /^[^\d−–∞+]/.test(String(cell ?? ''));
 
-/* Rows of texts and numbers; the first column is the row's name. A row may be {cells, bad}. */
+/* Makes a table of rows of texts and numbers; the first column is the row's name. A row may be {cells, bad}. */
 function table(columns, rows, caption) {
     const first = rows[0]?.cells ?? rows[0] ?? [];
     const head = make('tr', {}, ...columns.map((name, k) => make('th', {scope: 'col', class: k === 0 || isWords(first[k]) ? 'text' : null}, name)));
@@ -18,14 +18,15 @@ function table(columns, rows, caption) {
 const folded = (title, ...children) => make('details', {}, make('summary', {}, title), ...children);
 const absent = (section, text) => section.append(make('p', {class: 'quiet'}, text));
 
-/* A line that one can type, with a button that copies it. */
+/* Shows a command line with a button that copies it. */
 function commandLine(command, title, failed = false) {
     const button = make('button', {type: 'button', 'aria-label': `Copy: ${title}`}, 'Copy');
     button.addEventListener('click', () => copyText(button.previousElementSibling, button));
     return make('div', {class: 'command'}, make('code', {class: failed ? 'bad' : null, title}, command), button);
 }
 
-/* A part that was not asked for says by which command it comes; of two options that name a part the last decides. */
+/* Shows, in place of a part that was left out, the command that adds it; of two options that name a part the last
+ * decides. */
 function notAskedFor(section, text, part) {
     absent(section, text);
     section.append(commandLine(`${page.command} --with ${part}`, `a report with ${part}`));
@@ -33,7 +34,7 @@ function notAskedFor(section, text, part) {
 
 /* ----------------------------------------------------------------------------------------------------- verification */
 
-/* One line a kind of result, with the worst of every tier; all results are below. */
+/* Returns one line for each kind of result, with the worst of every tier; all results are below. */
 function summariseChecks(results) {
     const kinds = new Map();
     for (const r of results) {
@@ -109,7 +110,7 @@ function appendImage(parent, name, alternative) {
 
 /* ------------------------------------------------------------------------------- environment, commands, files */
 
-/* What the keys of the environment mean; one that is not here is shown as it is, and none is lost. */
+/* Meanings of the keys of the environment; a key that is missing here is shown as it is. */
 const LABELS = {
     cpu: 'processor', system: 'operating system', cores: 'cores', logical: 'hardware threads', logical_processors: 'hardware threads',
     allowed_logical_processors: 'hardware threads allowed', usable_cores: 'cores this process may use', packages: 'sockets',
@@ -127,14 +128,14 @@ const LABELS = {
     position_terms: 'position terms',
 };
 const labelOf = (key) => (LABELS[key] ?? key.replace(/_/g, ' ')).replace(/, .*/, '');
-const unitOf = (key) => LABELS[key]?.match(/, (.*)/)?.[1] ?? ''; // behind the comma of a label
+const unitOf = (key) => LABELS[key]?.match(/, (.*)/)?.[1] ?? ''; // text after the comma of a label
 
 function bytesAsText(bytes) {
     const power = Math.min(3, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
     return `${formatNumber(Number((bytes / 1024 ** power).toPrecision(3)), 3)} ${['bytes', 'KiB', 'MiB', 'GiB'][power]}`;
 }
 
-/* A value in words, with its unit. */
+/* Formats a value with its unit. */
 function plain(value, key = '') {
     if (value === null || value === '') return 'unknown';
     if (Array.isArray(value)) return value.map((one) => plain(one)).join('; ') || 'none';

@@ -1,21 +1,22 @@
-/* Terms taken out of the softmax: logits and probabilities of a head anew, from the terms that the page holds.
- * What the layers above make of that only a page that computes can tell (explorer_live.js), or `--ablate` of the program.
+/* Removes terms from the softmax: computes logits and probabilities of a head again from the terms that the page
+ * holds. The effect on the layers above is known only to a page that computes (explorer_live.js), or to `--ablate` of
+ * the program.
  * SPDX-License-Identifier: MIT */
 
 const removedTerms = new Set(); // "c2p@layer:head"
 const removalName = (c, layer, head) => `${COMPONENTS[c].key}@${layer}:${head}`;
 const isRemoved = (c, layer, head) => removedTerms.has(removalName(c, layer, head));
-const modelHeads = () => page.texts[0].heads.flatMap((row, layer) => row.map((_, head) => [layer, head])); // the same for all texts
+const modelHeads = () => page.texts[0].heads.flatMap((row, layer) => row.map((_, head) => [layer, head])); // the same list for all texts
 
-/* The whole model without the terms, if that was computed here. */
+/* Returns the run of the whole model without the terms, if it was computed here. */
 const ablatedRun = (t) => state.removed && page.texts[t].ablated?.removed === state.removed ? page.texts[t].ablated : null;
 
-/* Cells that stand for many values have no softmax of their own. */
+/* Returns true if a softmax can be computed; pooled cells have none of their own. */
 const canRecompute = (text) => text.pool === 1 || text.ablated?.removed === state.removed;
 const removalMask = (t, layer, head) =>
     canRecompute(page.texts[t]) && removedTerms.size ? TERMS.reduce((bits, c) => bits | isRemoved(c, layer, head) << c, 0) : 0;
 
-/* The heads that a tick of the boxes is for. */
+/* Returns the heads that the boxes apply to. */
 const headsInScope = (scope) => modelHeads().filter(([layer, head]) => scope === 'all' || (layer === state.layer && (scope === 'layer' || head === state.head)));
 
 function keepTerm(c, kept, scope) {
@@ -28,7 +29,7 @@ function keepAllTerms() {
     change({removed: ''});
 }
 
-/* In the words of --ablate: c2p@all, c2p@2 for a layer, c2p@2:1 for a head. */
+/* Writes the removed terms as --ablate does: c2p@all, c2p@2 for a layer, c2p@2:1 for a head. */
 function formatRemoved() {
     const all = modelHeads(), parts = [];
     for (const c of TERMS) {
@@ -42,7 +43,7 @@ function formatRemoved() {
     return parts.join(',');
 }
 
-/* Whatever of the list does not fit this model is left out. */
+/* Reads a list; whatever does not fit this model is left out. */
 function readRemoved(list) {
     for (const part of list.split(',')) {
         const [, name, place] = /^(c2c|c2p|p2c)@(all|\d+(?::\d+)?)$/.exec(part) ?? [], c = COMPONENTS.findIndex(({key}) => key === name);
@@ -53,7 +54,7 @@ function readRemoved(list) {
     state.removed = formatRemoved();
 }
 
-/* The cells of a head without the terms that were taken out of it. */
+/* Returns the cells of a head without its removed terms. */
 function headAsShown(t, layer, number) {
     const head = headCells(t, layer, number), mask = removalMask(t, layer, number), run = ablatedRun(t);
     if (run) return withTermsOf(head, headCells(t, layer, number, run), mask);
@@ -62,7 +63,7 @@ function headAsShown(t, layer, number) {
     return head.without[mask] ??= recompute(page.texts[t], head, termsOf(page.texts[t]).filter((c) => !(mask >> c & 1)));
 }
 
-/* A term that is out is 0 in the model; what it was is shown struck through. */
+/* A removed term is 0 in the model; its former value is shown struck through. */
 function withTermsOf(head, ablated, mask) {
     for (const c of TERMS) {
         if (!(mask >> c & 1) || ablated.values[c] === head.values[c]) continue;
@@ -90,7 +91,7 @@ function softmaxRows(logits, m) {
     return probabilities;
 }
 
-/* What the program says of a head; entropy and distance anew where a term is out. */
+/* Returns the program's numbers of a head; entropy and distance are computed again if a term is removed. */
 function headNumbers(t, layer, number) {
     const text = page.texts[t], about = text.heads[layer][number], run = ablatedRun(t);
     if (run) return run.heads[layer][number];
@@ -106,7 +107,7 @@ function headNumbers(t, layer, number) {
 
 /* ---------------------------------------------------------------------------------------------------------- scales */
 
-/* The magnitude at the end of the colour scale: signed matrices share one, so that they can be compared. */
+/* Returns the magnitude at the end of the colour scale: signed matrices share one, so that they can be compared. */
 function headLimit(t, layer, number, component, centred) {
     const text = page.texts[t], about = text.heads[layer][number];
     const ofModel = component === PROBS ? about.scale[PROBS] : centred ? about.centred : about.plain;
@@ -115,7 +116,7 @@ function headLimit(t, layer, number, component, centred) {
         .reduce((most, value) => Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most, ofModel);
 }
 
-const textLimits = {of: '', value: 1}; // of the last view that was asked for
+const textLimits = {of: '', value: 1}; // limit of the last view
 
 function scaleLimit(t, layer, number, component, centred, ofText) {
     if (!ofText) return headLimit(t, layer, number, component, centred) || 1;

@@ -1,4 +1,4 @@
-/* Reads the attention of one text from the file that `encode` wrote, and packs it for the page, head by head.
+/* Reads the attention of one text from a file of `encode`, and packs it for the page, head by head.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_parts.h"
@@ -16,7 +16,7 @@
 #include "program/attention/token_view.h"
 #include "program/report/explorer_cells.h"
 
-/* The file that the page's numbers come from. */
+/* The open file that holds a text's data. */
 typedef struct text_data {
     const common_options *options;
     mapped_file file;
@@ -24,9 +24,9 @@ typedef struct text_data {
     size_t layers, heads, n, area; /* area: n n */
     char digest[65];               /* SHA-256 of the hidden states */
     cell_layout layout;
-    float *matrices[DEBERTA_COMPONENT_COUNT]; /* of one head */
+    float *matrices[DEBERTA_COMPONENT_COUNT]; /* matrices of the current head */
     uint8_t *bytes;
-    unsigned char *special; /* [n] not 0 for tokens that frame the text */
+    unsigned char *special; /* [n] not 0 for tokens such as [CLS] and [SEP] */
 } text_data;
 
 static const stored_tensor *find(const text_data *data, size_t layer, int component)
@@ -38,8 +38,7 @@ static const stored_tensor *find(const text_data *data, size_t layer, int compon
     return NULL;
 }
 
-/* The digest is of the hidden states' rows, one after the other, as the page computes it again. Empty: the file has
- * none. */
+/* Digests the hidden states row by row, as the page computes it again. The digest is empty if the file has none. */
 static void digest_hidden(text_data *data)
 {
     for (size_t k = 0; k < data->tensors.count; k++) {
@@ -118,7 +117,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Returns the tokenized texts, for a second computation: [text] or [text, second segment]. Null for ids. */
+/* Returns the tokenized texts, for a second computation: [text] or [text, second segment]; null for ids. */
 static json_t *words_of(const explorer_text *text)
 {
     const input_batch *input = text->input;
@@ -129,7 +128,7 @@ static json_t *words_of(const explorer_text *text)
     return words;
 }
 
-/* The text as it was given, or what stands for it. */
+/* Returns the text as it was given, or a title in its place. */
 static json_t *title_of(const explorer_text *text, size_t first, size_t tokens)
 {
     if (text->input->texts) {
@@ -160,7 +159,7 @@ static json_t *describe_text(const explorer_text *text, const text_data *data, c
                      words_of(text), "sha256", data->digest);
 }
 
-/* The data, and which of its tokens frame the text. */
+/* Opens the data, and finds the special tokens. */
 static void open_text(text_data *data, token_view *view, const explorer_text *text, size_t budget_bytes)
 {
     deberta_error error;

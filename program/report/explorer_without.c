@@ -1,8 +1,10 @@
-/* Computes what the model answers to the texts of a page: with all terms, by layer, and without each term that a page
- * offers to take out.
+/* Computes the model's answers to the texts of a page: with all terms, by layer, and without each term that a page
+ * offers to remove.
  *
- * How much is computed beforehand depends on the size of the model and of the text alone, so that the same command
- * makes the same page anywhere. A page that computes fills in what is missing. SPDX-License-Identifier: MIT */
+ * How much is computed beforehand depends only on the sizes of model and text, so that the same command makes the
+ * same page anywhere. A page that computes fills in the rest.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_without.h"
 
 #include <string.h>
@@ -10,12 +12,12 @@
 #include "program/frame/open_model.h"
 #include "program/report/explorer_answer.h"
 
-/* Multiplications for all texts of a page: about two seconds of one core. Reading the word table once costs as much as
- * a few products with it. */
+/* Most multiplications for all texts of a page: about two seconds of one core. Reading the word table once costs as
+ * much as a few products with it. */
 #define MOST_MULTIPLICATIONS 1e11
 enum {
     TABLE_READS = 4,
-    MOST_LISTS = 10000 /* of candidates for a [MASK] in a text, each some 300 bytes of the page */
+    MOST_LISTS = 10000 /* lists of candidates for a [MASK] in a text, of some 300 bytes each */
 };
 
 enum { TERMS = 3 };
@@ -25,12 +27,13 @@ typedef struct answering {
     const deberta_model_info *info;
     answered_text text;
     bool has_term[TERMS];
-    json_t *without; /* object: answers by the list of what is taken out, as --ablate names it */
+    json_t *without; /* object of answers, by the list of removed terms as --ablate names them */
 } answering;
 
 /* ----------------------------------------------------------------------------------------------------- one encode */
 
-/* Whether the answer can be shown. Heads whose weights are damaged answer nothing, which the page leaves out. */
+/* Returns true if the answer can be shown. Heads with damaged weights have no answer, and the page leaves them
+ * out. */
 static bool is_answered(const answering *a, deberta_status status, const deberta_error *error)
 {
     if (status == DEBERTA_E_FORMAT)
@@ -40,7 +43,7 @@ static bool is_answered(const answering *a, deberta_status status, const deberta
     return status == DEBERTA_OK;
 }
 
-/* A session with the report's own ablations and those of the list. */
+/* Opens a session with the report's own ablations and those of the list. */
 static void open_answering(answering *a, const char *ablations, unsigned features)
 {
     deberta_session_options options;
@@ -59,7 +62,7 @@ static void open_answering(answering *a, const char *ablations, unsigned feature
     must(a->options, deberta_session_create(&a->text.session, a->text.model, &options, &error), &error);
 }
 
-/* NULL: the heads say nothing that is a number. */
+/* Returns the answer, or NULL if the heads' numbers are not finite. */
 static json_t *answer_without(answering *a, const char *ablations)
 {
     struct scope_piece *mark = options_mark(a->options);
@@ -92,7 +95,7 @@ static json_t *answers_by_layer(answering *a)
 
 /* ------------------------------------------------------------------------------------------------- what is taken out */
 
-/* Terms of `set` (bits) at one place, in the order in which the page lists them: "c2p@3,p2c@3". */
+/* Adds the answer without the terms of `set` (bits) at one place, in the page's order: "c2p@3,p2c@3". */
 static void take_out(answering *a, unsigned set, const char *place)
 {
     char list[128] = "";
@@ -105,8 +108,8 @@ static void take_out(answering *a, unsigned set, const char *place)
     json_object_set_new(a->without, list, answer_without(a, list));
 }
 
-/* Every subset of the model's terms; single: each term by itself. Returns how many, which it computes where there is a
- * place. */
+/* Removes every subset of the model's terms; single: each term by itself. Returns how many there are; without a place
+ * it only counts them. */
 static size_t take_out_at(answering *a, bool single, const char *place)
 {
     size_t count = 0;
@@ -119,7 +122,8 @@ static size_t take_out_at(answering *a, bool single, const char *place)
     return count;
 }
 
-/* One place is `all` where the model has one layer, or the layer where that has one head. */
+/* Removes terms layer by layer, with `all` as the place if the model has one layer, and the layer if it has one
+ * head. */
 static void take_out_of_layers(answering *a)
 {
     char place[32];
@@ -151,12 +155,13 @@ static double multiplications(const answering *a)
 {
     const deberta_model_info *info = a->info;
     const double h = (double)info->hidden_size, n = (double)a->text.tokens;
-    const double one = 4 * h * h + 2 * h * (double)info->intermediate_size + 4 * n * h; /* token, of a layer */
+    /* multiplications of a token in a layer */
+    const double one = 4 * h * h + 2 * h * (double)info->intermediate_size + 4 * n * h;
     const double masks = (double)count_masks(a), words = masks > 0 ? masks + TABLE_READS : 0;
     return (double)info->layers * one * n + words * h * (double)info->vocabulary_size;
 }
 
-/* So many encodes and what the heads say of each. */
+/* Returns true if so many encodes, each with its answers, fit into the budget. */
 static bool is_worth(const answering *a, double runs, double budget)
 {
     return runs * multiplications(a) <= budget && runs * (double)count_masks(a) <= MOST_LISTS;

@@ -1,10 +1,10 @@
-/* Computes what the model answers to the texts of a page, with all terms and without some. SPDX-License-Identifier: MIT
- */
+/* Computes the model's answers to the texts of a page, with all terms and without some.
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "program/report/explorer_parts.h"
 
 /* Fills `answers` of every text: {"full": answer, "layers": [L + 1 of them], "without": {"c2p@3": answer}}, each as
- * explorer_answer.h has it. "layers" is missing and "without" is shorter where they would take long; NULL where the
- * model has no head that answers. */
+ * in explorer_answer.h. "layers" is missing and "without" is shorter if they would take long; NULL if the model has
+ * no head that answers. */
 void explorer_answers_compute(const common_options *options, explorer_text *texts, size_t count);

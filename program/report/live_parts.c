@@ -14,8 +14,8 @@
 #include "output/json_text.h"
 #include "output/scope.h"
 
-/* A browser reads about 80 MB of a page in a second. Pieces of a file are whole groups of three bytes, four characters.
- */
+/* A browser reads about 80 MB of a page per second. Each piece of a file is a whole number of groups, three bytes or
+ * four characters. */
 enum { MOST_MODEL_BYTES = 300000000, MOST_FILES = 28, MOST_NAME_BYTES = 90, PIECE_BYTES = 49152 };
 
 static const char *const tiers[] = {"relaxed", "exact", "scalar"};
@@ -35,8 +35,8 @@ static bool has_modules(const common_options *options, const char *folder)
     return false;
 }
 
-/* Modules lie next to the program, where `./build.sh wasm` puts them, or where an installation has them. NULL: nowhere.
- */
+/* Finds the modules: next to the program, where `./build.sh wasm` puts them, or where an installation has them. NULL:
+ * nowhere. */
 static const char *find_modules(const common_options *options)
 {
     static const char *const places[] = {".", "../build-wasm", "../share/deberta"};
@@ -60,10 +60,10 @@ static bool ends_with(const char *name, const char *end)
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* Whether core/io or core/text reads the file; packed weights suit only the processor that packed them. */
+/* Returns true if core/io or core/text reads the file; packed weights suit only the processor that packed them. */
 static bool is_model_file(const char *name)
 {
-    /* moments of a run, and what is added to weights of another folder */
+    /* optimizer moments of a run, and adapters for another folder's weights */
     if (strcmp(name, "training.safetensors") == 0 || strncmp(name, "adapter_", 8) == 0) return false;
     return ends_with(name, ".json") || ends_with(name, ".safetensors") || ends_with(name, ".model") ||
            strcmp(name, "merges.txt") == 0 || strcmp(name, "bpe_encoder.bin") == 0;
@@ -75,7 +75,7 @@ typedef struct model_files {
     bool has_weights, too_many;
 } model_files;
 
-/* Weights last: the tokenizer is opened while the page is still read. */
+/* Sorts weights last, since the tokenizer is opened while the page is still being read. */
 static int order(const void *a, const void *b)
 {
     const char *first = *(const char *const *)a, *second = *(const char *const *)b;
@@ -83,7 +83,7 @@ static int order(const void *a, const void *b)
     return weights ? weights : strcmp(first, second);
 }
 
-/* Lists files in the order of their names, weights after the others. An empty file says nothing to a model, either. */
+/* Lists files in the order of their names, weights after the others, without empty files. */
 static void list_files(const common_options *options, const char *folder, model_files *files)
 {
     DIR *listing = opendir(folder);
@@ -169,7 +169,7 @@ static size_t size_of(const char *path)
     return stat(path, &about) == 0 ? (size_t)about.st_size : 0;
 }
 
-/* An element, for the page: which it is, what its content is called, and how long that is unpacked. */
+/* Describes an element for the page: its id, the name of its content, and the unpacked length. */
 static void describe_element(json_t *list, const char *id, const char *name, const char *path)
 {
     json_add(list,

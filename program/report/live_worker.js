@@ -1,5 +1,5 @@
-/* The page's worker: unpacks module and model, computes a text, and answers with messages. It asks nobody for anything.
- * wasm/usable_tiers.js stands before it.
+/* The page's worker: unpacks module and model, computes a text, and answers with messages. It makes no requests.
+ * wasm/usable_tiers.js comes before it.
  *
  * in:  {load: {modules: {tier: {pieces, bytes}}, tier or '', modelBytes}}
  *      {piece: {name, bytes, text}}, the next piece of that file of the page, or {file: {name, bytes, blob}}; weights last
@@ -10,11 +10,11 @@
  * SPDX-License-Identifier: MIT */
 const MOST_MODEL_BYTES = 3e9; // sizes have 32 bits there, and packed weights come on top
 let x = null; // exports of the module
-let filling = null; // the file whose pieces come
+let filling = null; // file whose pieces are arriving
 let hasTokenizer = false;
-let tiers = [], chosen = ''; // that can run here, and the one that does
-let running = null; // number of the run that is computed
-let last = Promise.resolve(); // of the messages, which wait for each other
+let tiers = [], chosen = ''; // tiers that can run here, and the one in use
+let running = null; // number of the current run
+let last = Promise.resolve(); // end of the chain of messages, each of which waits for the one before
 
 /* --------------------------------------------------------------------------------------------------------- unpacking */
 
@@ -25,7 +25,8 @@ function bytesOf(text) {
     return bytes;
 }
 
-/* Writes a stream of that many bytes where the module wants it, a piece at a time: a model is not held twice. */
+/* Writes a stream of that many bytes to an address of the module, a piece at a time, so that a model is not held
+ * twice. */
 async function pour(stream, at, bytes) {
     const reader = stream.getReader();
     let done = 0;
@@ -36,10 +37,10 @@ async function pour(stream, at, bytes) {
     if (done !== bytes) throw new Error(`what the page holds ends after ${done} of ${bytes} bytes`);
 }
 
-/* The tokenizer's files come before the weights, so that it is opened while those are read. */
+/* Takes a file. The tokenizer's files come before the weights, so that it is opened while those are read. */
 function takeFile(name, bytes) {
     if (name.endsWith('.safetensors')) openTokenizer();
-    return take(bytes); // stays: the model reads its files in place
+    return take(bytes); // the memory stays allocated, since the model reads its files in place
 }
 
 function addFile(name, at, bytes) {
@@ -49,7 +50,7 @@ function addFile(name, at, bytes) {
 function beginFile({name, bytes}) {
     const {readable, writable} = new DecompressionStream('deflate'), at = takeFile(name, bytes);
     filling = {name, bytes, at, writer: writable.getWriter(), poured: pour(readable, at, bytes)};
-    filling.poured.catch(() => {}); // it is waited for, too
+    filling.poured.catch(() => {}); // its end is awaited as well
 }
 
 async function endFile() {
@@ -88,7 +89,7 @@ function string(at) {
     return new TextDecoder().decode(memory.subarray(from, memory.indexOf(0, from)));
 }
 
-/* Calls with a text of UTF-8, which is given back. */
+/* Calls a function with texts in UTF-8, and frees them afterwards. */
 function withTexts(texts, act) {
     const places = texts.map((text) => {
         if (text === null) return [0, 0];
@@ -163,7 +164,7 @@ async function handle(data) {
     const number = data.run?.number ?? null;
     try {
         if (data.load) await load(data.load);
-        else if (!x) return; // that was said already
+        else if (!x) return; // that failure was reported already
         else if (data.piece) await piece(data.piece);
         else if (data.file) await file(data.file);
         else if (data.open) await open(data.open);

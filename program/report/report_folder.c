@@ -1,6 +1,4 @@
-/* Looks after a report's folder: it holds nothing but a report, and nothing of an earlier one.
- *
- * SPDX-License-Identifier: MIT */
+/* Manages a report's folder: it holds only a report, and nothing of an earlier one. SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -11,7 +9,7 @@
 #include "program/report/explorer_parts.h"
 #include "program/report/report_folder.h"
 
-/* "text12.png" of the text "text", or "verify.json" of the document "verify". */
+/* Returns true for "text12.png" with the word "text", or "verify.json" with the word "verify". */
 static bool is_named(const char *name, const char *word, bool numbered)
 {
     const size_t length = strlen(word);
@@ -22,7 +20,7 @@ static bool is_named(const char *name, const char *word, bool numbered)
     return *name == '.' && !strchr(name + 1, '.');
 }
 
-/* Whether a report makes files of this name. */
+/* Returns true if a report makes files of this name. */
 static bool is_of_report(const char *name)
 {
     if (is_named(name, "index", false) || is_named(name, "commands", false) || is_named(name, "text", true))
@@ -45,7 +43,7 @@ static bool holds_report(const common_options *options, const char *folder)
 void report_folder_check(const common_options *options, const char *folder)
 {
     DIR *directory = opendir(folder);
-    if (!directory) return; /* it will be made, or whoever makes it says why not */
+    if (!directory) return; /* it will be made, or making it fails with a reason */
     const char *other = NULL;
     for (const struct dirent *entry; !other && (entry = readdir(directory));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)

@@ -1,8 +1,7 @@
 /* `deberta answer` finds the span of a context that answers a question, by the QA head.
  *
- * Begin and end are softmaxes over the tokens of the context and [CLS], which stands for "no answer"; a span's
- * probability is the product of its two ends. Spans are given in the context as it came, never put together from
- * tokens.
+ * Begin and end are softmaxes over the tokens of the context and [CLS], which means "no answer"; a span's probability
+ * is the product of its two ends. The answer is the original text of the context, never put together from tokens.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/status.h"
@@ -14,7 +13,7 @@ enum { MOST_ANSWERS = 1000, LONGEST_ANSWER = 30 };
 
 typedef struct answer_options {
     reading_options reading;
-    size_t top, max_answer; /* max_answer: tokens */
+    size_t top, max_answer; /* max_answer: longest span in tokens */
 } answer_options;
 
 static deberta_status look(task_run *run, task_text *text, deberta_error *err)
@@ -33,7 +32,7 @@ static json_t *describe_span(const task_text *text, const deberta_answer *span)
                      json_span(span->place.characters), "bytes", json_span(bytes), "probability", span->probability);
 }
 
-/* "No answer" takes its place in the order of probabilities. */
+/* Prints the answers in the order of probabilities, with "no answer" among them. */
 static void answer_show(FILE *out, const text_record *record, const deberta_answer *spans, size_t count,
                         double no_answer)
 {
@@ -96,6 +95,7 @@ const command command_answer = {
     .name = "answer",
     .summary = "the span of a context that answers a question",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(answer_options),
     .defaults = &(const answer_options){.top = 3, .max_answer = LONGEST_ANSWER},

@@ -1,5 +1,5 @@
-/* `deberta classify` assigns classes to texts or pairs of texts by the sequence head, or selects the fitting one of
- * several choices.
+/* `deberta classify` assigns classes to texts or pairs of texts by the sequence head, or selects the best of several
+ * choices.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -15,13 +15,13 @@ enum { MOST_LABELS = 1 << 20 };
 typedef struct classify_options {
     reading_options reading;
     text_list choices;
-    bool multi_label; /* each label by itself */
+    bool multi_label; /* true: each label has a probability of its own */
     size_t top;
 } classify_options;
 
 static void classify_begin(task_run *run) { task_run_check_labels(run, run->batches.info.sequence_labels); }
 
-/* Kind of problem by the model's configuration, unless --multi-label gives it. */
+/* Returns the kind of problem by the model's configuration, unless --multi-label sets it. */
 static deberta_problem problem_of(const task_run *run)
 {
     const classify_options *o = (const classify_options *)run->options;
@@ -43,10 +43,10 @@ static void show_texts(FILE *out, const text_record *record)
 typedef struct text_class {
     const char *label;
     size_t index;
-    double value; /* its probability, or what a regression says */
+    double value; /* probability, or value of a regression */
 } text_class;
 
-/* The largest ones first. */
+/* Finds the classes with the largest values. */
 static size_t find_classes(task_run *run, const float *logits, text_class **classes)
 {
     const classify_options *o = (const classify_options *)run->options;
@@ -82,7 +82,8 @@ static void show_classes(FILE *out, const text_class *classes, size_t count)
     }
 }
 
-/* A classifier with a single output: its value, and, unless that is all it says, the sigmoid of it. */
+/* Describes the output of a classifier with a single one: its value, and, unless it is a regression, the sigmoid of
+ * it. */
 static void describe_single(task_text *text, double score, bool is_value, FILE *out)
 {
     const double probability = deberta_sigmoid(score);
@@ -115,19 +116,19 @@ static deberta_status classify_describe(task_run *run, task_text *text, const fl
 
 /* ----------------------------------------------------------------------------------------------------------- choices */
 
-/* A classifier with one output scores each choice as the second segment of the text; the softmax over the choices says
- * which fits best (SPEC 8.5). */
+/* A choice. A classifier with one output scores each choice as the second segment of the text; the softmax over the
+ * choices gives their probabilities (SPEC 8.5). */
 typedef struct choice_job {
     const char *const *choices; /* [count] */
     size_t count, top;
-    deberta_tokens **tokens; /* [count] of the text at hand, with each choice */
+    deberta_tokens **tokens; /* [count] tokens of the current text with each choice */
     text_piece *pieces;      /* [count] */
     float *scores;           /* [count] */
     double *probabilities;   /* [count] */
     task_run *run;
 } choice_job;
 
-/* A choice that this model cannot take is a problem of the text. */
+/* Tokenizes a choice; one that this model cannot take is a problem of the text. */
 static deberta_status tokenize_choice(choice_job *job, text_record *record, size_t choice, deberta_error *err)
 {
     text_batches *batches = &job->run->batches;
@@ -196,7 +197,7 @@ static void answer_choices(const choice_job *job, task_text *text, FILE *out)
     show_choices(out, job, chosen, count);
 }
 
-/* Answers by itself: one text is several sequences. */
+/* Answers a text itself, because one text is several sequences. */
 static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     choice_job *job = run->context;
@@ -272,6 +273,7 @@ const command command_classify = {
     .name = "classify",
     .summary = "classes of texts, of pairs of texts, or which of several choices fits",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(classify_options),
     .defaults = &(const classify_options){.top = 5},

@@ -1,4 +1,4 @@
-/* `deberta detect` finds the tokens of a text that somebody replaced, by the head that ELECTRA-style training leaves
+/* `deberta detect` finds the replaced tokens of a text, by the head that ELECTRA-style training leaves
  * (replaced-token detection).
  *
  * SPDX-License-Identifier: MIT */
@@ -8,7 +8,7 @@
 
 typedef struct detect_options {
     reading_options reading;
-    size_t top; /* 0: all tokens, in the order of the text */
+    size_t top; /* number of tokens listed; 0: all, in the order of the text */
     double threshold;
 } detect_options;
 
@@ -19,7 +19,7 @@ typedef struct suspect {
     bool replaced;
 } suspect;
 
-/* The text with its suspects marked, and a line for each; with --top for each of those. */
+/* Prints the text with its suspects marked, and a line for each; with --top a line for each of the top tokens. */
 static void detect_show(FILE *out, const task_run *run, const text_record *record, const suspect *suspects,
                         size_t count)
 {
@@ -56,7 +56,7 @@ static deberta_status detect_describe(task_run *run, task_text *text, const floa
     double *scores = options_take(run->options, count, sizeof *scores);
     suspect *suspects = options_take(run->options, count, sizeof *suspects);
     size_t *chosen, found = 0;
-    /* The frame is nobody's text: it ranks after everything. */
+    /* Frame tokens cannot be replaced ones, so they rank last. */
     for (size_t t = 0; t < count; t++)
         scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : deberta_sigmoid(logits[t]);
     for (size_t k = 0, shown = task_run_choose(run, o->top, scores, count, &chosen); k < shown; k++) {
@@ -97,6 +97,7 @@ const command command_detect = {
     .name = "detect",
     .summary = "tokens of a text that look replaced",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(detect_options),
     .defaults = &(const detect_options){.threshold = 0.5},

@@ -1,5 +1,5 @@
-/* `deberta eval` measures how often the sequence head is right about labelled texts or pairs of texts, or a language
- * model about minimal pairs.
+/* `deberta eval` measures how often the sequence head is right on labelled texts or pairs of texts, or how often a
+ * language model is right on minimal pairs.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -11,20 +11,22 @@
 #include "program/frame/figure_style.h"
 #include "program/frame/input/labelled_text.h"
 #include "program/frame/open_model.h"
+#include "program/frame/output_names.h"
 #include "program/tasks/eval_output.h"
 #include "program/tasks/minimal_pairs.h"
 #include "program/tasks/task_run.h"
 
 /* ---------------------------------------------------------------------------------------- against another precision */
 
-/* Each text goes through a second model, alone: bits do not depend on batches. */
+/* A text whose label the second model changes. Each text is encoded there alone, since bits do not depend on
+ * batches. */
 
 typedef struct label_change {
-    const char *source; /* the file; the stream's */
+    const char *source; /* path of the file; owned by the stream */
     size_t line, index, found, expected;
 } label_change;
 
-/* The model in another precision, and a session for one text; zero: nothing is compared. */
+/* The model in another precision, and a session for one text; zero if nothing is compared. */
 typedef struct eval_against {
     const common_options *options;
     deberta_precision precision;
@@ -34,7 +36,7 @@ typedef struct eval_against {
     label_change *changes; /* [count] */
 } eval_against;
 
-/* Opens the model of the options in that precision. */
+/* Opens the model of the options in the other precision. */
 static void eval_against_open(eval_against *against, const common_options *options, deberta_precision precision,
                               size_t labels)
 {
@@ -44,7 +46,7 @@ static void eval_against_open(eval_against *against, const common_options *optio
     against->model = open_model(&other);
 }
 
-/* Makes room for as many tokens as the longest text so far. */
+/* Makes room for the tokens of the longest text so far. */
 static deberta_status make_room(eval_against *against, size_t tokens, deberta_error *err)
 {
     deberta_session_options options;
@@ -82,7 +84,7 @@ static void note_change(eval_against *against, const text_record *record, size_t
     against->changes[against->count++] = (label_change){record->source, record->line, record->index, found, expected};
 }
 
-/* Compares the label of one text; nothing if the model is not open. */
+/* Compares the label of one text; does nothing if the model is not open. */
 static deberta_status eval_against_compare(eval_against *against, const task_text *text, size_t label,
                                            deberta_error *err)
 {
@@ -100,7 +102,7 @@ static int by_place(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Adds what was found to the result, in the order of the texts. */
+/* Adds the changed labels to the result, in the order of the texts. */
 static void eval_against_tell(eval_against *against, result *r, const char *const *names)
 {
     static const result_column columns[] = {{"file", NULL, COLUMN_TEXT, NULL, 0},
@@ -137,7 +139,7 @@ static void eval_against_free(eval_against *against)
 enum { MOST_FILES = 64 };
 
 typedef struct eval_options {
-    reading_options reading; /* files: those of --minimal-pairs */
+    reading_options reading; /* files: values of --minimal-pairs */
     int against, score, mlm_decoder;
     const char *pair_scores;
     figure_style style;
@@ -211,7 +213,7 @@ static void eval_begin(task_run *run)
                  run->batches.info.problem == DEBERTA_PROBLEM_REGRESSION ? "regression" : "multi_label_classification");
     job->findings.confusion = (confusion){labels, options_take(run->options, labels * labels, sizeof(size_t))};
     const char **names = options_take(run->options, labels, sizeof *names);
-    for (size_t k = 0; k < labels; k++) /* they outlive the model */
+    for (size_t k = 0; k < labels; k++) /* copied, because they are used after the model is closed */
         names[k] = options_text(run->options, "%s", task_run_label(run, k));
     job->findings.names = names;
     const eval_options *o = (const eval_options *)run->options;
@@ -240,6 +242,7 @@ static int run_pairs(const common_options *options)
     if (o->score == PAIR_SCORE_RTD && option_given(options, &o->mlm_decoder))
         option_wrong(options, &o->mlm_decoder, "--score rtd has no use for a decoder");
     figure_style_refuse(options, &o->style);
+    check_output_name(&o->reading.common, &o->pair_scores, o->pair_scores, ".jsonl .ndjson .json .txt");
     return minimal_pairs_run(&o->reading, &request);
 }
 
@@ -261,7 +264,8 @@ static int run_labels(const common_options *options)
     output_paths_read(options, &((const eval_options *)options)->style, &job.paths);
     job.format = result_format_read(options);
     int status = task_run_all(options, &command, &job);
-    /* Bad lines among good ones are reported and the scores stand; without any good one there is nothing to draw. */
+    /* Bad lines among good ones are reported, and the scores are printed; without any good line there is no
+     * figure. */
     const bool some_bad =
         status == EXIT_INPUT && job.findings.bad && confusion_score(&job.findings.confusion).texts > 0;
     if (status == EXIT_OK || some_bad) eval_draw(options, &job);
@@ -308,6 +312,7 @@ const command command_eval = {
     .name = "eval",
     .summary = "accuracy, F1 and confusions of the classifier on labelled texts or pairs; minimal pairs",
     .arguments = "MODEL FILE.tsv ...",
+    .writes = WRITES_TABLE,
     .min_arguments = 1,
     .max_arguments = MOST_FILES,
     .groups = groups,
@@ -316,7 +321,7 @@ const command command_eval = {
     .example =
         "  deberta eval models/demo docs/studies/data/books.tsv\n"
         "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"
-        "  deberta eval models/demo --minimal-pairs anaphor_gender_agreement.jsonl --json\n"
+        "  deberta eval models/demo --minimal-pairs minimal-pairs.jsonl --json\n"
         "\na line: label (its name or its number), tab, text, and for pairs another tab and the second text;\n"
         "a first line that begins with \"label\" is a header; of a .jsonl file an object with \"label\", "
         "\"text\", \"pair\".\n"

@@ -1,5 +1,5 @@
-/* `deberta fill-mask` predicts the token at each [MASK], by the Enhanced Mask Decoder, by the same head without it, or
- * by both side by side. The product with the vocabulary runs only for the masks.
+/* `deberta fill-mask` predicts the token at each [MASK], by the Enhanced Mask Decoder, by the same head without it,
+ * or by both side by side. The product with the vocabulary is computed only at the masks.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -28,12 +28,12 @@ typedef struct fill_job {
     const char *mask;
 } fill_job;
 
-/* Place of a mask: token of its text, text of the batch. */
+/* Position of a mask: token of its text, text of the batch. */
 typedef struct mask_place {
     size_t text, token;
 } mask_place;
 
-/* Finds the spelling of a mask that other programs use, if the text has one; *bytes: its length. */
+/* Finds another program's spelling of a mask in the text, if it has one; *bytes: its length. */
 static const char *find_other_mask(const char *text, size_t *bytes)
 {
     static const char *const spellings[] = {"<mask>", "[mask]"};
@@ -73,7 +73,8 @@ typedef struct candidate {
     double probability;
 } candidate;
 
-/* The candidates of one decoder for some masks of the batch: found[k] has room for --top. Returns how many each has. */
+/* Finds the candidates of one decoder for some masks of the batch: found[k] has room for --top. Returns how many each
+ * has. */
 static deberta_status decode(task_run *run, const task_batch *batch, size_t decoder, const mask_place *places,
                              size_t count, candidate **found, size_t *candidates, deberta_error *err)
 {
@@ -96,7 +97,7 @@ static deberta_status decode(task_run *run, const task_batch *batch, size_t deco
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
 
-/* The text of a token, to be freed; NULL where it has none. *bytes may be NULL. */
+/* Returns the text of a token, which the caller frees; NULL if it has none. *bytes may be NULL. */
 static char *text_of(const task_run *run, int32_t id, size_t *bytes)
 {
     char *text = NULL;
@@ -110,7 +111,7 @@ static json_t *describe_candidate(const task_run *run, const candidate *c)
     size_t token_bytes = 0, text_bytes = 0;
     const char *token = deberta_tokenizer_token(run->batches.tokenizer, c->id, &token_bytes);
     char *text = token ? text_of(run, c->id, &text_bytes) : NULL;
-    /* rows of the table after the last token have no name */
+    /* rows of the table beyond the last token have no name */
     json_t *object = json_pack("{s:i, s:o, s:o, s:f}", "id", (int)c->id, "token",
                                token ? json_clean_string(token, token_bytes) : json_null(), "text",
                                text ? json_clean_string(text, text_bytes) : json_null(), "probability", c->probability);
@@ -147,7 +148,7 @@ static const char *name_of(const task_run *run, int32_t id)
     return name ? name : "(no token)";
 }
 
-/* The candidates of each decoder side by side, the first in a column as wide as its widest. */
+/* Prints the candidates of each decoder side by side; the first column is as wide as its widest entry. */
 static void show_columns(FILE *out, const task_run *run, candidate *const *columns, size_t count)
 {
     const candidate *left = columns[0] ? columns[0] : columns[1], *right = columns[0] ? columns[1] : NULL;
@@ -205,7 +206,7 @@ static deberta_status answer_masks(task_run *run, const task_batch *batch, const
     return DEBERTA_OK;
 }
 
-/* Masks of all texts together, some at a time: each pass over the vocabulary serves many. */
+/* Answers the masks of all texts together, a number at a time, so that each pass over the vocabulary serves many. */
 static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
 {
     const fill_job *job = run->context;
@@ -266,6 +267,7 @@ const command command_fill_mask = {
     .name = "fill-mask",
     .summary = "what belongs at each [MASK] of a text",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(fill_mask_options),
     .defaults = &(const fill_mask_options){.top = 5},

@@ -1,6 +1,4 @@
-/* `deberta tag` labels tokens and groups them to entities.
- *
- * core/answer/entities.c groups them.
+/* `deberta tag` labels tokens and groups them to entities; core/answer/entities.c does the grouping.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -15,7 +13,7 @@ static const char *const groupings[] = {"first", "simple", "none", NULL};
 
 typedef struct tag_options {
     reading_options reading;
-    size_t top; /* 0: all entities, or the best label of each token */
+    size_t top; /* number of entities listed; 0: all, or the best label of each token */
     int grouping;
 } tag_options;
 
@@ -26,15 +24,15 @@ typedef struct tag_label {
     double probability;
 } tag_label;
 
-/* An entity, which has one label, or a token with the best of its. */
+/* An entity, which has one label, or a token with its best labels. */
 typedef struct tagged {
     deberta_place place;
-    size_t token;      /* of tokens */
+    size_t token;      /* index of a token */
     tag_label *labels; /* [count] */
     size_t count;
 } tagged;
 
-/* The most probable ones, or all in the order of the text. */
+/* Finds the most probable entities, or all in the order of the text. */
 static deberta_status find_entities(const task_run *run, const task_text *text, const float *logits, tagged *items,
                                     size_t *count, deberta_error *err)
 {
@@ -109,7 +107,7 @@ static json_t *describe_item(const task_text *text, const tagged *item, bool is_
 
 static size_t tag_width_of(const tag_label *label) { return clean_width(label->name, strlen(label->name)); }
 
-/* The text with its entities marked, and a line for each; of a token also for its other labels. */
+/* Prints the text with its entities marked, and a line for each; tokens also get lines for their other labels. */
 static void tag_show(FILE *out, const task_run *run, const text_record *record, const tagged *items, size_t count,
                      bool are_tokens)
 {
@@ -179,9 +177,10 @@ const command command_tag = {
     .name = "tag",
     .summary = "labels of tokens, grouped to entities",
     .arguments = "MODEL",
+    .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(tag_options),
-    .example = "  deberta tag models/discriminator --text 'Come in, said the captain, and Tom opened the door.'\n"
+    .example = "  deberta tag models/discriminator --text 'Come in, said the captain to Tom.'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"entities\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"label\", "
                "\"probability\"}]}\n"

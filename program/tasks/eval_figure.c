@@ -11,7 +11,7 @@ deberta_status eval_figure_draw(const void *what, const figure_style *style, con
     chart_columns c = {.panel_height = 50};
     chart_add_panel(&c, (chart_panel){.x = {.label = "label", .scale = CHART_CATEGORIES},
                                       .y = {.label = "precision, recall, F1", .low = 0, .high = 1}});
-    for (size_t k = 0; k < counts->labels; k++) /* numbered: cut names may look alike */
+    for (size_t k = 0; k < counts->labels; k++) /* numbers distinguish names that look alike when cut */
         chart_add_category(&c, chart_text(&c, "%zu %s", k, findings->names[k]));
     chart_add_rule(&c, (chart_rule){.at = confusion_score(counts).accuracy, .name = "accuracy"});
     for (size_t m = 0; m < sizeof names / sizeof *names; m++) {

@@ -3,7 +3,7 @@
 
 #include "output/json_text.h"
 
-/* A hit is a class's recall and precision at once: people have these. */
+/* Tables and CSV leave out the hits, which recall and precision already express. */
 static const result_column class_columns[] = {{"index", NULL, COLUMN_INTEGER, NULL, 0},
                                               {"label", NULL, COLUMN_TEXT, NULL, 0},
                                               {"texts", NULL, COLUMN_INTEGER, NULL, 0},
@@ -38,7 +38,7 @@ static void add_rows(result_table *table, const eval_findings *findings, bool al
     }
 }
 
-/* JSON and CSV have all labels, people those that occur. */
+/* Adds the classes: all labels to JSON and CSV, those that occur to the text form. */
 static void add_classes(result *r, const eval_findings *findings)
 {
     result_table *all = result_add_table(r, "classes", NULL, class_columns);
@@ -47,7 +47,7 @@ static void add_classes(result *r, const eval_findings *findings)
     add_rows(result_add_table(r, NULL, "labels that occur", class_columns), findings, false);
 }
 
-/* Rows are what is right, columns what was answered; people see the labels that occur. */
+/* Adds the confusions: rows are the right labels, columns the answers; the text form has the labels that occur. */
 static void add_confusions(result *r, const eval_findings *findings)
 {
     const confusion *c = &findings->confusion;

@@ -1,5 +1,5 @@
-/* Turns windows of pairs into questions, the likelihood of tokens in sequences; equal questions are asked once, all in
- * batches by length.
+/* Scores minimal pairs: windows of pairs become questions about the likelihood of tokens in sequences. Equal
+ * questions are computed once, all in batches by length.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/tasks/minimal_pairs.h"
@@ -15,26 +15,26 @@
 
 enum {
     WINDOW_PAIRS = 512,
-    WINDOW_TOKENS = 1 << 20, /* of all sequences */
-    MOST_TOKENS = 1024,      /* of a sentence, whose sequences have the square of that */
-    ROWS_AT_ONCE = 128,      /* each pass over the vocabulary serves many */
+    WINDOW_TOKENS = 1 << 20, /* tokens of all sequences in a window */
+    MOST_TOKENS = 1024,      /* tokens of a sentence, whose sequences have the square of that */
+    ROWS_AT_ONCE = 128,      /* rows of logits for each pass over the vocabulary */
     SIDES = 2
 };
 
 static const char *const side_names[SIDES] = {"sentence_good", "sentence_bad"};
 
-/* Likelihoods of tokens of a sequence. */
+/* A request for the likelihoods of some tokens of a sequence. */
 typedef struct question {
     const int32_t *ids, *types;   /* [tokens] */
-    const int32_t *targets;       /* [count]: tokens at these places, before any was masked */
-    size_t tokens, first, count;  /* asked: first ... first + count - 1 */
-    double *scores;               /* [count], the answers */
-    const struct question *equal; /* another with the same ids and places: computed with this one */
+    const int32_t *targets;       /* [count] original tokens at these places, before masking */
+    size_t tokens, first, count;  /* the places are first ... first + count - 1 */
+    double *scores;               /* [count] answers */
+    const struct question *equal; /* question with the same ids and places, computed once for both */
 } question;
 
 typedef struct pair_side {
     deberta_tokens *tokens;
-    size_t first, count; /* tokens without the frame */
+    size_t first, count; /* tokens without [CLS] and [SEP] */
     double *scores;      /* [count] */
 } pair_side;
 
@@ -48,13 +48,13 @@ typedef struct pair_run {
     const pair_request *request;
     text_batches batches;
     text_stream stream;
-    text_output output, scores; /* scores.file NULL: not asked for */
+    text_output output, scores; /* scores.file NULL: --scores was not given */
     pair_findings findings;
     deberta_task head;
     int32_t mask, unknown;
-    sentence_pair *pairs; /* [count] of a window */
+    sentence_pair *pairs; /* [count] pairs of a window */
     size_t count;
-    question *questions; /* [question_count] of a window */
+    question *questions; /* [question_count] questions of a window */
     size_t question_count;
 } pair_run;
 
@@ -66,7 +66,7 @@ static const char *text_of_key(const text_record *record, const char *key)
     return json_is_string(value) && json_string_length(value) ? json_string_value(value) : NULL;
 }
 
-/* Tokenizes one sentence as if it were a separate record; its problem becomes the pair's. */
+/* Tokenizes one sentence as a record of its own; its problem becomes the pair's. */
 static deberta_status tokenize_side(pair_run *run, sentence_pair *pair, size_t which, deberta_error *err)
 {
     pair_side *side = &pair->sides[which];
@@ -112,7 +112,7 @@ static deberta_status minimal_pairs_prepare(pair_run *run, sentence_pair *pair, 
     return DEBERTA_OK;
 }
 
-/* Number of tokens in the sequences of the pair. */
+/* Returns the number of tokens in the sequences of the pair. */
 static size_t cost_of(const pair_run *run, const sentence_pair *pair)
 {
     size_t cost = 0;
@@ -140,7 +140,7 @@ static deberta_status read_window(pair_run *run, bool *end, deberta_error *err)
 
 /* -------------------------------------------------------------------------------------------------------- questions */
 
-/* Masks one token after the other. */
+/* Adds a question for each token, with that token masked. */
 static void ask_masked(pair_run *run, const pair_side *side)
 {
     const deberta_tokens *tokens = side->tokens;
@@ -194,8 +194,8 @@ static int by_content(const void *a, const void *b)
     return memcmp(x->ids, y->ids, x->tokens * sizeof *x->ids);
 }
 
-/* The two sentences of a pair often differ in one token: with that one masked they are the same. Each group of equal
- * questions is a list, whose first one is a piece for the encoder. */
+/* Groups equal questions in lists, whose first one becomes a piece for the encoder. The two sentences of a pair often
+ * differ in one token; with that token masked they are equal. */
 static size_t choose_pieces(pair_run *run, text_piece *pieces)
 {
     size_t count = 0;
@@ -213,10 +213,10 @@ static size_t choose_pieces(pair_run *run, text_piece *pieces)
 
 /* ---------------------------------------------------------------------------------------------------------- answers */
 
-/* A row of logits that a batch is asked for. */
+/* A row of logits to compute in a batch. */
 typedef struct asked_row {
-    const question *first; /* of equal ones */
-    size_t offset;         /* in its places */
+    const question *first; /* first of a list of equal questions */
+    size_t offset;         /* index among its places */
 } asked_row;
 
 static double largest_of(const float *values, size_t count)
@@ -226,7 +226,7 @@ static double largest_of(const float *values, size_t count)
     return largest;
 }
 
-/* log(sum of exp(logit)) */
+/* Returns log(sum of exp(logit)). */
 static double log_total(const float *logits, size_t count)
 {
     const double largest = largest_of(logits, count);
@@ -235,7 +235,7 @@ static double log_total(const float *logits, size_t count)
     return largest + log(sum);
 }
 
-/* log(1 - sigmoid(logit)) */
+/* Returns log(1 - sigmoid(logit)). */
 static double log_original(double logit) { return -(fmax(logit, 0) + log1p(exp(-fabs(logit)))); }
 
 static void answer_row(const pair_run *run, const asked_row *row, const float *logits, size_t width)

@@ -7,7 +7,7 @@
 
 const char *const pair_score_names[] = {"pll", "rtd", NULL};
 
-/* Neighbours mostly have one name: the search begins at the latest. */
+/* Neighbouring pairs mostly share a name, so the search begins with the latest group. */
 static void count_in(scope *memory, pair_groups *list, const char *name, bool right)
 {
     size_t k = list->count;
@@ -37,7 +37,7 @@ void pair_findings_free(pair_findings *findings)
     *findings = (pair_findings){0};
 }
 
-/* The first column is what the table is by; the intervals are Wilson's of 95 %. */
+/* Columns of a table by group; the intervals are Wilson's at 95 %. */
 #define GROUP_COLUMNS(title)                                                                                           \
     {                                                                                                                  \
         {"name", title, COLUMN_TEXT, NULL, 0}, {"pairs", NULL, COLUMN_INTEGER, NULL, 0},                               \

@@ -12,7 +12,7 @@ typedef struct pair_group {
     size_t pairs, right;
 } pair_group;
 
-/* Groups in the order in which names come; {0} is empty. */
+/* Groups in the order in which their names first occur; {0} is empty. */
 typedef struct pair_groups {
     pair_group *groups; /* [count] */
     size_t count, capacity;
@@ -21,17 +21,17 @@ typedef struct pair_groups {
 typedef struct pair_findings {
     scope memory;
     pair_score score;
-    const char *head, *precision; /* precision NULL: float32 */
+    const char *head, *precision; /* precision: NULL for float32 */
     size_t pairs, right, ties, bad;
-    size_t unknown; /* pairs with a stretch of text that the vocabulary does not know */
+    size_t unknown; /* number of pairs with text that the vocabulary does not know */
     pair_groups paradigms, terms;
 } pair_findings;
 
-/* A pair of this paradigm; term may be NULL. */
+/* Counts a pair of this paradigm; term may be NULL. */
 void pair_findings_add(pair_findings *findings, const char *paradigm, const char *term, double good, double bad);
 void pair_findings_free(pair_findings *findings);
 
-/* {"schema": "deberta-minimal-pairs/1", "score", "head", "pairs", "right", "accuracy", "interval": [low, high], "ties",
- * "bad", "paradigms": [{"name", "pairs", "right", "accuracy", "low", "high"}], "terms": the same}; CSV is the table of
- * the paradigms. The caller frees it. */
+/* Returns {"schema": "deberta-minimal-pairs/1", "score", "head", "pairs", "right", "accuracy", "interval": [low,
+ * high], "ties", "bad", "paradigms": [{"name", "pairs", "right", "accuracy", "low", "high"}], "terms": the same}; CSV
+ * is the table of the paradigms. The caller frees it. */
 result *pair_result(const pair_findings *findings);

@@ -20,12 +20,12 @@
 enum {
     WINDOW_TEXTS = 512,
     WINDOW_BYTES = 1 << 20,
-    ROW_TEXTS = 4096,  /* of a command that writes rows: sorted by length together */
-    ROW_BATCHES = 16,  /* or so many batches of tokens, whichever is less: the results wait in memory */
-    SHARD_BATCHES = 4, /* of a shard: what a job that is killed loses, and one that is told to stop finishes */
+    ROW_TEXTS = 4096,  /* texts of a window of a command that writes rows, sorted by length together */
+    ROW_BATCHES = 16,  /* batches of such a window, if that is less: the results wait in memory */
+    SHARD_BATCHES = 4, /* batches of a shard's window: a killed job loses them, and one asked to stop finishes them */
 };
 
-/* Describes the purpose of a head, and the training that makes one. */
+/* Describes the purpose of a head, and the training that produces one. */
 static const char *describe_head(deberta_task task)
 {
     switch (task) {
@@ -126,7 +126,7 @@ static bool window_is_full(const task_run *run, size_t bytes)
     return run->count == most_texts(run) || (!run->command->write && bytes >= WINDOW_BYTES);
 }
 
-/* Tokenizes a text and looks at it. */
+/* Tokenizes a text and calls `look`. */
 static deberta_status prepare_text(task_run *run, task_text *text, deberta_error *err)
 {
     text_record *record = &text->record;
@@ -138,7 +138,7 @@ static deberta_status prepare_text(task_run *run, task_text *text, deberta_error
     return DEBERTA_OK;
 }
 
-/* Fills a window. A person at the keyboard gets an answer after each line. */
+/* Fills a window. Input from a terminal is answered after each line. */
 static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
 {
     const bool typed = isatty(STDIN_FILENO);
@@ -164,7 +164,7 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* The bar advances inside a window as its pieces are encoded. */
+/* Advances the bar inside a window as its pieces are encoded. */
 static void show_progress(task_run *run, size_t pieces)
 {
     char detail[64];
@@ -219,7 +219,7 @@ static deberta_status use_batch(void *context, const text_piece *pieces, size_t 
     return DEBERTA_OK;
 }
 
-/* One piece a text, whose index is that of the text in the window. */
+/* Arranges one piece for each text, with the index of the text in the window. */
 static size_t arrange_texts(const task_run *run, text_piece **pieces)
 {
     size_t count = 0;
@@ -243,7 +243,7 @@ static deberta_status answer_window(task_run *run, deberta_error *err)
 
 /* --------------------------------------------------------------------------------------------------------- printing */
 
-/* The members of an object that is open already; after others if it is not the first. Releases. */
+/* Writes members of an object that is already open, after others unless `first`, and releases them. */
 static bool put_members(FILE *out, json_t *members, bool first, size_t flags)
 {
     if (!first && json_object_size(members)) fputs(", ", out);
@@ -252,7 +252,7 @@ static bool put_members(FILE *out, json_t *members, bool first, size_t flags)
     return whole;
 }
 
-/* Numbers of an answer have nine digits; an id is the user's, and keeps all that it has. */
+/* Prints an answer as JSON. Its numbers have nine digits; an id is the user's, and keeps all its digits. */
 static void print_json_line(task_run *run, const task_text *text)
 {
     const text_record *record = &text->record;
@@ -270,7 +270,7 @@ static void print_json_line(task_run *run, const task_text *text)
     fputs("}\n", out);
 }
 
-/* The answer for a person, in the memory it was written to. */
+/* Prints the text form of an answer from the memory it was written to. */
 static void print_shown(task_run *run, task_text *text)
 {
     if (!stream_close(text->out)) memory_short();
@@ -287,7 +287,7 @@ static void forget_answer(task_text *text)
     text->answer = NULL, text->out = NULL, text->shown = NULL;
 }
 
-/* Says why a text cannot be used, after what is printed of the texts before it. */
+/* Reports why a text cannot be used, after the output of the texts before it is printed. */
 static void report_problem(task_run *run, const text_record *record)
 {
     char place[256];
@@ -338,7 +338,7 @@ static deberta_status run_window(task_run *run, bool *end, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Answers to the end of the input, or until the program must stop. */
+/* Answers texts to the end of the input, or until the program must stop. */
 static deberta_status run_windows(task_run *run, deberta_error *err)
 {
     deberta_status status = DEBERTA_OK;
@@ -350,7 +350,7 @@ static deberta_status run_windows(task_run *run, deberta_error *err)
     for (bool end = false; status == DEBERTA_OK && !end;) {
         if ((run->stopped = stop_request_came())) break;
         status = run_window(run, &end, err);
-        if (status == DEBERTA_OK && !stream_flush(run->output.file)) break; /* whoever closes it says so */
+        if (status == DEBERTA_OK && !stream_flush(run->output.file)) break; /* closing the output reports the error */
     }
     progress_end(&run->bar);
     text_stream_report_rest(&run->stream);
@@ -362,7 +362,7 @@ static deberta_status run_windows(task_run *run, deberta_error *err)
 
 /* -------------------------------------------------------------------------------------------------- rows of a corpus */
 
-/* Opens rows at their present position, and passes over the texts that an interrupted run has finished. */
+/* Opens rows at their current position, and skips the texts that an interrupted run has finished. */
 static deberta_status open_rows(task_run *run, deberta_error *err)
 {
     const common_options *options = run->options;
@@ -417,8 +417,7 @@ static deberta_status open_run(task_run *run, deberta_error *err)
     }
     if (!command->write) {
         if (!run->out || !path_has_suffix(run->out, ".jsonl") || !run->options->json)
-            usage_wrong(run->options,
-                        "--shards needs --json and --out FILE.jsonl: one line an item can be joined again");
+            usage_wrong(run->options, "--shards needs --out FILE.jsonl: an object a line can be joined again");
         run->rows.format = CORPUS_JSONL;
     }
     return open_rows(run, err);

@@ -36,7 +36,8 @@ static double measure_at(const train_log *log, size_t k)
     return has_measure(log) ? log->series[LOG_MEASURE].values[k] : NAN;
 }
 
-/* The first measure, or else the first held-out loss, that no later one is better than, as best/ has it. */
+/* Returns the index of the best measurement, as best/ has it: that of the best measure, or else of the least held-out
+ * loss; of equal ones the first. */
 static size_t find_best(const train_log *log)
 {
     const log_series *loss = &log->series[LOG_EVAL_LOSS];
@@ -48,7 +49,7 @@ static size_t find_best(const train_log *log)
     return best;
 }
 
-/* Notes measurements that are undefined or share the best value, where the measure did not decide by itself. */
+/* Notes measurements that are undefined or share the best value, if the measure alone did not decide. */
 static void note_choice(const train_options *o, const train_log *log, size_t best)
 {
     size_t undefined = 0, equal = 0;
@@ -69,7 +70,7 @@ static void note_choice(const train_options *o, const train_log *log, size_t bes
 
 static double last_of(const log_series *s) { return s->values[s->count - 1]; }
 
-/* A step's loss varies with its batch; what is meant is a run that was thrown off. */
+/* Notes a rise of the loss that means divergence; a single step's loss varies with its batch. */
 static void note_rise(const train_options *o, const log_series *loss)
 {
     const double first = loss->values[0], last = last_of(loss);
@@ -113,7 +114,8 @@ static void add_held_out(json_t *object, const train_log *log)
 
 /* --------------------------------------------------------------------------------------------------------- digests */
 
-/* SHA-256 of the weights that a finished run has left, by their places in its folder. NULL: memory ran out. */
+/* Returns the SHA-256 of the weights that a finished run has left, by their paths in its folder; NULL: memory ran
+ * out. */
 static json_t *digest_weights(const train_options *o)
 {
     const bool is_pair = o->trainer.generator != NULL;
@@ -124,7 +126,7 @@ static json_t *digest_weights(const train_options *o)
     json_t *digests = json_object();
     for (const char *const *name = is_pair ? pair : single; digests && *name; name++) {
         char digest[65];
-        deberta_error missing; /* nothing was held out */
+        deberta_error missing; /* no data were held out */
         const char *path = options_text(&o->common, "%s/%s", options_out(&o->common), *name);
         if (file_digest(path, digest, &missing) == DEBERTA_OK) json_object_set_new(digests, *name, json_string(digest));
     }
@@ -148,17 +150,17 @@ static void print_end(const train_options *o, const train_log *log, size_t done,
                   "finished", finished, "folder", options_out(&o->common), "loss", last_of(train_log_objective(log)));
     if (finished) json_put(object, "sha256", digest_weights(o));
     add_held_out(object, log);
-    print_json_to(&o->common, NULL, object); /* --out is the folder */
+    print_json_to(&o->common, NULL, object); /* --out is the folder here, so the JSON goes to stdout */
 }
 
-/* Reports from the log in the folder of the run: the losses and the best step on stderr, or with --json as an object on
- * standard output. done: completed steps. */
+/* Reports from the log in the folder of the run: the losses and the best step on stderr, or with --json as an object
+ * on standard output. done: completed steps. */
 static void train_end(const train_options *o, size_t done, bool finished)
 {
     train_log log;
     deberta_error error = {0};
     const bool known = train_log_read(&log, options_out(&o->common), &error) == DEBERTA_OK;
-    if (!known && o->common.json) work_failed(&o->common, &error); /* every step was passed over */
+    if (!known && o->common.json) work_failed(&o->common, &error); /* every step was skipped */
     if (known && o->common.json)
         print_end(o, &log, done, finished);
     else if (known)
@@ -169,11 +171,11 @@ static void train_end(const train_options *o, size_t done, bool finished)
 
 /* ------------------------------------------------------------------------------------------------------ the command */
 
-enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it: somebody was there */
+enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, the convention of shells */
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
-/* Only the first of several ranks has files. */
+/* Returns true for the rank that writes files: the first. */
 static bool leads(const train_options *o) { return !o->common.ranks || o->common.ranks->rank == 0; }
 
 static void print_step(const train_options *o, const deberta_training_step *step)
@@ -201,9 +203,9 @@ static void run_one_step(const train_options *o, deberta_trainer *trainer)
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
 
-/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost, and
- * where a scheduler asks (stop_request_watch), which gets another exit code. A second signal ends the program at once.
- */
+/* Set by a signal, after which the current step is finished and a checkpoint written. The signals are an interrupt, a
+ * closed terminal, a lost connection; a scheduler's request (stop_request_watch) gets another exit code. A second
+ * signal ends the program at once. */
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number)
@@ -215,8 +217,8 @@ static void interrupt(int signal_number)
 typedef struct run_display {
     progress_bar bar;
     const train_options *options;
-    size_t first, tokens; /* steps that were behind already; tokens since */
-    double widest_share;  /* of a step: labelled tokens of all */
+    size_t first, tokens; /* steps done before this run; tokens since */
+    double widest_share;  /* largest fraction of labelled tokens in a step */
     size_t widest_step;
 } run_display;
 
@@ -238,7 +240,8 @@ static int show_step(void *context, const deberta_training_step *step)
     return interrupted || stop_request_came();
 }
 
-/* A text has one label at least, which is more than was asked for where texts are a few tokens long. */
+/* Notes a share of labelled tokens above the requested one: each text has at least one label, which is much if texts
+ * have only a few tokens. */
 static void note_share(const train_options *o, const run_display *display)
 {
     const double asked = o->trainer.mask_probability;
@@ -293,15 +296,14 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     note_share(o, &display);
     note_outcome(o, done, finished);
     if (leads(o)) train_end(o, done, finished);
-    if (finished || !leads(o)) return EXIT_OK; /* the others wait until the first has written its files */
+    if (finished || !leads(o)) return EXIT_OK; /* other ranks wait until the first has written its files */
     if (interrupted) return EXIT_INTERRUPTED;
     return stop_request_came() || (o->common.ranks && done < end) ? EXIT_AGAIN : EXIT_OK;
 }
 
 static void tell_note(void *context, const char *sentence) { say_note(context, "note: %s", sentence); }
 
-/* Refuses a folder without weights, which is what somebody has who begins a new model, and names the option for that.
- */
+/* Refuses a folder without weights, and names the option that begins a new model from its configuration. */
 static void check_weights(const train_options *o)
 {
     const char *folder = o->common.arguments[0];
@@ -323,7 +325,7 @@ static int run_task(const common_options *common, deberta_training_task task)
     if (!training_is_built)
         usage_wrong(common, "this build has no training (it was configured with -Dtraining=disabled)");
     train_options_check(o);
-    if (train_runs(o) && !o->segment) { /* before data and model are opened, which takes seconds */
+    if (train_runs(o) && !o->segment) { /* checked before data and model are opened, which takes seconds */
         signals_watch((const int[]){SIGINT, SIGHUP, 0}, interrupt, (int)SA_RESETHAND | SA_RESTART);
         stop_request_watch();
     }
@@ -365,7 +367,7 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
     {                                                                                                                  \
         .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .groups = groups_,               \
         .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_,                  \
-        .without = "precision", .spreads = SPREADS_STEPS                                                               \
+        .writes = WRITES_FOLDER, .without = "precision", .spreads = SPREADS_STEPS                                      \
     }
 static const command train_mlm =
     TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,

@@ -1,6 +1,6 @@
-/* Reads questions about contexts: objects with "question", "context", "text", the answer, and "start", the character of
- * the context that it begins at; without "text" the context has no answer. A context that does not fit is cut into
- * windows that overlap by half.
+/* Reads questions about contexts: objects with "question", "context", "text", the answer, and "start", the character
+ * of the context at which it begins; without "text" the context has no answer. A context that does not fit is cut
+ * into windows that overlap by half.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -12,16 +12,16 @@
 #include "output/scope.h"
 #include "program/train/finetune_lists.h"
 
-enum { FEWEST_CONTEXT_TOKENS = 8 }; /* that a window must have room for */
+enum { FEWEST_CONTEXT_TOKENS = 8 }; /* least room of a window */
 
-/* A question: its tokens are the reader's, its answer is in characters of the context. */
+/* A question. The reader owns its tokens; its answer is in characters of the context. */
 typedef struct question {
     text_record *record;
     const deberta_tokens *tokens;
     bool answered;
     size_t begin, end;         /* characters of the answer */
     size_t first, count;       /* tokens of the context */
-    size_t answer, answer_end; /* of these, inclusive */
+    size_t answer, answer_end; /* first and last token of the answer, among these */
 } question;
 
 static const char *skip_characters(const char *text, const char *end, size_t count)
@@ -49,7 +49,7 @@ static bool find_answer(question *q)
 {
     text_record *r = q->record;
     const json_t *text = json_object_get(r->object, "text"), *start = json_object_get(r->object, "start");
-    /* without "text" there is no answer, which a key of another name must not come to mean */
+    /* a misspelt key of "text" must not mean that there is no answer */
     for (size_t k = 0; !text && k < sizeof other_keys / sizeof *other_keys; k++)
         if (json_object_get(r->object, other_keys[k]))
             return text_record_spoil(
@@ -69,7 +69,7 @@ static bool find_answer(question *q)
     return true;
 }
 
-/* Tokens of the context, and which of them the answer has. */
+/* Finds the tokens of the context, and which of them the answer has. */
 static bool place_answer(question *q)
 {
     const deberta_tokens *tokens = q->tokens;
@@ -87,7 +87,7 @@ static bool place_answer(question *q)
     return true;
 }
 
-/* [CLS] question [SEP] the window's tokens [SEP]. */
+/* Adds the example [CLS] question [SEP] the window's tokens [SEP]. */
 static void add_window(const question *q, size_t offset, size_t count, example_list *list)
 {
     const size_t tokens = q->first + count + 1;
@@ -101,7 +101,7 @@ static void add_window(const question *q, size_t offset, size_t count, example_l
     for (size_t t = q->first; t < tokens; t++) types[t] = 1;
     ids[tokens - 1] = all->ids[all->count - 1];
     const bool inside = q->answered && q->answer >= offset && q->answer_end < offset + count;
-    const int32_t none = q->answered ? NO_LABEL : 0; /* [CLS] stands for no answer */
+    const int32_t none = q->answered ? NO_LABEL : 0; /* label 0, [CLS], means no answer */
     const deberta_example example = {
         .tokens = tokens,
         .ids = ids,
@@ -130,14 +130,14 @@ static bool add_windows(const finetune_reader *r, const question *q, example_lis
     return true;
 }
 
-/* False: the record has a problem. */
+/* Takes one question; returns false if the record has a problem. */
 static bool take_question(finetune_reader *r, text_record *record, example_list *list)
 {
     finetune_reader whole = *r;
     question q = {.record = record};
     if (record->text_bytes == 0) return text_record_spoil(record, "the question is empty");
     if (!find_answer(&q)) return false;
-    whole.most_tokens = SIZE_MAX; /* windows are cut here */
+    whole.most_tokens = SIZE_MAX; /* not cut here, as this file makes windows */
     whole.cuts = false;
     const bool tokenized = reader_tokenize(&whole, record, record->pair, record->pair_bytes);
     q.tokens = r->tokens = whole.tokens;

@@ -1,4 +1,4 @@
-/* Reads files of examples for a task, settles labels, and gives both to the trainer's options.
+/* Reads files of examples for a task, settles labels, and adds both to the trainer's options.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/train/finetune_data.h"
@@ -16,7 +16,7 @@ enum { DEFAULT_TOKENS = 512, MOST_NEW_LABELS = 100000 };
 
 /* ----------------------------------------------------------------------------------------------------------- labels */
 
-/* "3": so many labels without names; "a,b,c": these. */
+/* Takes labels from "3", a number of labels without names, or "a,b,c", their names. */
 static deberta_status take_given_labels(label_list *labels, const char *text, deberta_error *err)
 {
     char *end;
@@ -63,7 +63,7 @@ static bool has_names(deberta_training_task task)
     return task == DEBERTA_TRAIN_SEQUENCE || task == DEBERTA_TRAIN_TOKEN;
 }
 
-/* Takes --labels. A choice has one score, an answer two ends: no names, nothing to choose. */
+/* Takes --labels. A choice has one score and an answer two ends, so these tasks have no labels to choose. */
 static deberta_status choose_new_labels(finetune_reader *r, const char *text, deberta_error *err)
 {
     const size_t outputs = r->task == DEBERTA_TRAIN_QA ? 2 : 1;
@@ -73,7 +73,8 @@ static deberta_status choose_new_labels(finetune_reader *r, const char *text, de
                  outputs == 1 ? "" : "s", text);
 }
 
-/* Said here, before labels that this training cannot read are: the trainer refuses as well. */
+/* Checks the kind of problem before labels are read, which would fail on data of another kind; the trainer refuses it
+ * as well. */
 static deberta_status check_problem(const deberta_model *model, size_t outputs, deberta_error *err)
 {
     const deberta_model_info *info = deberta_model_describe(model);
@@ -132,7 +133,7 @@ static deberta_status read_file(finetune_reader *r, text_stream *stream, example
     }
 }
 
-/* Names of the keys of objects; an answer's are those of `deberta answer`. */
+/* Returns the names of the keys of objects; for answers those of `deberta answer`. */
 static const text_stream_names *names_of(deberta_training_task task)
 {
     static const text_stream_names
@@ -166,7 +167,7 @@ static void read_files(finetune_data *data, const text_list *files, example_list
 
 /* -------------------------------------------------------------------------------------------------------------- all */
 
-/* The model's labels and how long texts may be; then its tokenizer. */
+/* Reads the model's labels and its longest text, then opens its tokenizer. */
 static void open_reader(finetune_data *data)
 {
     deberta_error error = {0};
@@ -214,7 +215,7 @@ static deberta_status finetune_data_finish(finetune_data *data, deberta_trainer_
     return DEBERTA_OK;
 }
 
-/* Notes the labels that a new head will tell apart; columns in the wrong order show here. */
+/* Notes the labels that a new head will tell apart; columns in the wrong order are noticed here. */
 static void note_labels(const finetune_data *data)
 {
     enum { SHOWN = 8 };
@@ -237,7 +238,7 @@ static const char *label_text(const common_options *options, const label_list *l
     return name ? options_text(options, "'%s'", name) : options_text(options, "%d", (int)label);
 }
 
-/* Held-out texts of one class say nothing of the others: often a file that is sorted by label was cut. */
+/* Notes held-out texts of a single class, which do not measure the others: often a file sorted by label was cut. */
 static void note_held_out(const finetune_data *data)
 {
     const example_list *held_out = &data->held_out;
@@ -251,7 +252,7 @@ static void note_held_out(const finetune_data *data)
                  same, label_text(options, &data->reader.labels, held_out->items[0].label));
 }
 
-/* Chooses the labels of a new head for batches made elsewhere. */
+/* Chooses the labels of a new head for batches that other programs made. */
 static void open_labels(finetune_data *data, deberta_trainer_options *trainer)
 {
     deberta_error error = {0};

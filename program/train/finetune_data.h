@@ -1,4 +1,4 @@
-/* Reads labelled examples from files, as ids, and measures on those held out: the input that `deberta finetune
+/* Reads labelled examples from files, as ids, and measures on held-out ones: the input that `deberta finetune
  * --examples` gives to the library.
  *
  *     finetune_data        opens the files, has the labels        finetune_lists    examples and labels in memory
@@ -18,7 +18,7 @@ typedef struct finetune_data {
     deberta_scorer scorer;
 } finetune_data;
 
-/* Reads the files that were given (none: new labels alone) and adds examples, labels and scorer to what the library is
- * asked for. Close it after the trainer. */
+/* Reads the files (without files: new labels alone) and adds examples, labels and scorer to the trainer's options.
+ * Close it after the trainer. */
 void finetune_data_open(finetune_data *data, const train_options *options, deberta_trainer_options *trainer);
 void finetune_data_close(finetune_data *data);

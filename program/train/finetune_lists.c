@@ -8,7 +8,7 @@
 
 /* --------------------------------------------------------------------------------------------------------- examples */
 
-/* NULL stays NULL. */
+/* Copies numbers; NULL stays NULL. */
 static int32_t *copy_numbers(const common_options *options, const int32_t *numbers, size_t count)
 {
     int32_t *copy = numbers ? options_take(options, count, sizeof *copy) : NULL;

@@ -4,68 +4,69 @@
 #include "include/deberta_training.h"
 #include "program/frame/input/text_stream.h"
 
-/* Names of labels: those of the model or of the command line, or whatever the data has. */
-enum { NO_LABEL = -100 }; /* as deberta_example has it */
+/* Names of labels, from the model, the command line or the data. */
+enum { NO_LABEL = -100 }; /* the same value as in deberta_example */
 
 typedef struct label_list {
-    const common_options *options; /* whose memory all of this is */
+    const common_options *options; /* owner of the memory */
     const char **names;            /* [count]; NULL: a label without a name */
     size_t count, capacity;
-    size_t lines;               /* of columns that a label was taken from; objects say themselves what is the label */
-    bool collects;              /* a new name is added */
-    bool of_model;              /* they came with it */
-    size_t *slots;              /* a hash table: number of the label + 1, or 0; NULL until something is looked up */
-    size_t slot_count, indexed; /* labels before `indexed` are in it */
+    size_t lines;               /* lines whose label came from a column; objects name the label themselves */
+    bool collects;              /* true: a new name is added */
+    bool of_model;              /* true: the labels are the model's */
+    size_t *slots;              /* hash table of label number + 1, or 0; NULL until the first search */
+    size_t slot_count, indexed; /* slots of the table; labels before `indexed` are in it */
 } label_list;
 
-/* The label's number; a name that no label has is added, or becomes the record's problem: false. */
+/* Finds the label's number. A new name is added, or becomes the record's problem, and the function returns false. */
 bool label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record);
-/* The first label with that name, or SIZE_MAX. */
+/* Returns the first label with that name, or SIZE_MAX. */
 size_t label_list_number(label_list *labels, const char *name);
-/* Refuses labels that are nearly all different: columns in the wrong order, or a file of another task. */
+/* Refuses labels that are nearly all different, which means columns in the wrong order or a file of another task. */
 deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err);
-/* Names in ascending order; returns of each label its new number. */
+/* Sorts names in ascending order; returns the new number of each label. */
 size_t *label_list_sort(label_list *labels);
 
-/* Data of a window of a context by which answers of several windows are compared. */
+/* Position of a window in its context, by which answers of several windows are compared. */
 typedef struct answer_window {
-    size_t question;             /* number in its file */
-    size_t first, count, offset; /* tokens of the context in this window; of the whole context before them */
-    size_t answer, answer_end;   /* of the question, in tokens of the context, inclusive; SIZE_MAX: it has none */
+    size_t question;             /* number of the question in its file */
+    size_t first, count, offset; /* tokens of the context in this window, and number of context tokens before them */
+    size_t answer, answer_end;   /* answer in tokens of the context, inclusive; SIZE_MAX: there is none */
 } answer_window;
 
 typedef struct example_list {
-    const common_options *options; /* whose memory all of this is */
+    const common_options *options; /* owner of the memory */
     deberta_example *items;
-    answer_window *windows; /* [count]: of questions about a context, else NULL */
+    answer_window *windows; /* [count] windows of questions about a context, else NULL */
     size_t count, capacity, window_capacity;
     size_t choices, questions;
 } example_list;
 
 typedef struct finetune_reader {
     const common_options *options;
-    const char *model; /* its folder */
+    const char *model; /* folder of the model */
     deberta_training_task task;
     deberta_tokenizer *tokenizer;
-    deberta_tokens *tokens; /* of the text at hand */
+    deberta_tokens *tokens; /* tokens of the current text */
     label_list labels;
     bool regression;
-    size_t most_tokens; /* of a sequence; longer ones are refused, or cut */
+    size_t most_tokens; /* longest sequence; longer ones are refused, or cut */
     bool cuts;
-    size_t document_marks; /* lines of -DOCSTART- passed over */
+    size_t document_marks; /* number of skipped lines with -DOCSTART- */
 } finetune_reader;
 
-/* Appends a copy. */
+/* Appends a copy of an example. */
 void example_list_add(example_list *list, const deberta_example *example);
-/* Labels become places[label]. */
+/* Replaces each label by places[label]. */
 void example_list_renumber(example_list *list, const size_t *places);
 
-/* "FILE, line N: ..." as an error, if the record has a problem. */
+/* Returns an error "FILE, line N: ..." if the record has a problem. */
 deberta_status reader_problem(const text_record *record, deberta_error *err);
-/* reader->tokens of the text and its pair (NULL: none), at most most_tokens; a longer one becomes a problem: false. */
+/* Tokenizes the text and its pair (NULL: none) into reader->tokens; more than most_tokens become a problem, and it
+ * returns false. */
 bool reader_tokenize(finetune_reader *reader, text_record *record, const char *pair, size_t pair_bytes);
 
-/* Each reads one file. */
+/* Each function reads one file. */
 deberta_status finetune_read_texts(finetune_reader *reader, text_stream *stream, example_list *list,
                                    deberta_error *err);
 deberta_status finetune_read_choices(finetune_reader *reader, text_stream *stream, example_list *list,

@@ -1,6 +1,6 @@
-/* Reads words with labels: "word TAB label" a line, an empty line between sentences; or objects with "words" and
- * "labels". A first line "word TAB label", or the like, names the columns. The words of a sentence are joined by
- * spaces, and the first piece of a word has its label.
+/* Reads words with labels: "word TAB label" a line, with an empty line between sentences; or objects with "words" and
+ * "labels". A first line such as "word TAB label" names the columns. The words of a sentence are joined by spaces,
+ * and the first piece of a word has its label.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "output/scope.h"
 #include "program/train/finetune_lists.h"
 
-/* A sentence while its words come in. */
+/* A sentence whose words are being read. */
 typedef struct sentence {
-    text_record record; /* the joined words, with the place of the first */
-    size_t *begins;     /* [words]: bytes */
+    text_record record; /* joined words, with the place of the first */
+    size_t *begins;     /* [words] offsets in bytes */
     int32_t *labels;    /* [words] */
     size_t words, begins_capacity, labels_capacity, bytes_capacity;
 } sentence;
@@ -63,7 +63,7 @@ static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list
 {
     if (s->words == 0) return DEBERTA_OK;
     if (!reader_tokenize(r, &s->record, NULL, 0) &&
-        r->labels.collects) /* a file of another task is one long sentence: that is its problem */
+        r->labels.collects) /* limits the length, as a file of another task looks like one long sentence */
         DEBERTA_TRY(label_list_check(&r->labels, r->task, err));
     DEBERTA_TRY(reader_problem(&s->record, err));
     int32_t *labels = memory_take(r->tokens->count, sizeof *labels);
@@ -114,7 +114,7 @@ static bool take_object(finetune_reader *r, sentence *s, text_record *record)
     return true;
 }
 
-/* Names of the two columns are no word with its label. */
+/* Returns true if the two fields are names of columns rather than a word and its label. */
 static bool is_header(const char *word, const char *label)
 {
     static const char *const words[] = {"word", "words", "token", "tokens"}, *const labels[] = {"label",   "labels",
@@ -138,7 +138,7 @@ static bool finetune_tags_take_line(finetune_reader *r, sentence *s, text_record
     return take_word(r, s, record, record->text, tab + 1);
 }
 
-/* Whether the record is CoNLL's mark between documents: a separate line, which readers of such files leave out. */
+/* Returns true if the record is CoNLL's mark between documents, a line of its own that readers of such files skip. */
 static bool is_document_mark(finetune_reader *r, const text_record *record)
 {
     static const char mark[] = "-DOCSTART-";

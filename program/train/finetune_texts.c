@@ -25,7 +25,7 @@ static deberta_example example_of(const deberta_tokens *tokens)
                              .end = NO_LABEL};
 }
 
-/* The lines of a file, one after the other: `take` may spoil the record. */
+/* Takes the lines of a file, one after the other; it may spoil the record. */
 typedef void (*line_taker)(finetune_reader *reader, text_record *record, const labelled_text *labelled,
                            example_list *list);
 
@@ -59,7 +59,7 @@ deberta_status finetune_read_texts(finetune_reader *r, text_stream *stream, exam
     return read_lines(r, stream, list, false, take_text, err);
 }
 
-/* The label is the number of a choice. */
+/* Reads a label that is the number of a choice. */
 static bool read_choice(const labelled_text *labelled, int32_t *label, text_record *record)
 {
     char *end;

@@ -10,7 +10,8 @@
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
 
-/* Slot of a name, or the free slot where it would be. slot_count is a power of two, and at least one slot is free. */
+/* Returns the slot of a name, or the free slot for it. slot_count is a power of two, and at least one slot is
+ * free. */
 static size_t slot_of(const label_list *labels, const char *name)
 {
     size_t slot = hash_bytes(hash_of_nothing, name, strlen(name)) & (labels->slot_count - 1);
@@ -19,14 +20,14 @@ static size_t slot_of(const label_list *labels, const char *name)
     return slot;
 }
 
-/* If two labels have one name, the first is found. */
+/* Enters a label into the table; if two labels have one name, the first is kept. */
 static void index_label(label_list *labels, size_t number)
 {
     const size_t slot = labels->names[number] ? slot_of(labels, labels->names[number]) : 0;
     if (labels->names[number] && !labels->slots[slot]) labels->slots[slot] = number + 1;
 }
 
-/* All names that are there become findable; at most half of the slots are taken. */
+/* Enters all names; at most half of the slots are then taken. */
 static void index_all(label_list *labels)
 {
     enum { LEAST_SLOTS = 64 };
@@ -76,7 +77,7 @@ bool label_list_find(label_list *labels, const char *name, int32_t *label, text_
     return true;
 }
 
-/* The length without blanks at the end, from the first that is no blank on. */
+/* Returns the name from its first non-blank on, with *length up to its last. */
 static const char *trimmed(const char *name, size_t *length)
 {
     name += strspn(name, " \t\r");
@@ -93,7 +94,7 @@ static int compare_trimmed(const void *a, const void *b)
     return order ? order : (left > right) - (left < right);
 }
 
-/* "pos" and "pos " are a slip of the keyboard, and would be two classes. */
+/* Refuses names that differ in blanks only: "pos" and "pos " are a typing error, and would be two classes. */
 static deberta_status check_blanks(const label_list *labels, deberta_error *err)
 {
     const char **sorted = options_take(labels->options, labels->count, sizeof *sorted);
@@ -108,8 +109,8 @@ static deberta_status check_blanks(const label_list *labels, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Few labels are used by one line only; nearly all texts are. A small file may be an exception; a large one can be
- * given as objects, which name the label. */
+/* Most labels are used by several lines, while nearly all texts are used by one. A small file may be an exception; a
+ * large one can be given as objects, which name the label. */
 deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err)
 {
     enum { FEW_LABELS = 10, FEW_TAGS = 20 };
@@ -126,7 +127,7 @@ deberta_status label_list_check(const label_list *labels, deberta_training_task 
                  tags ? "words" : "label", tags ? "labels" : "text");
 }
 
-/* Whether the name is digits, perhaps after a minus, as far as a number of 64 bits surely holds them. */
+/* Returns true if the name is digits, optionally after a minus, and short enough for a 64-bit number. */
 static bool is_whole_number(const char *name)
 {
     enum { MOST_DIGITS = 18 };
@@ -139,7 +140,8 @@ static int compare_numbers(const void *a, const void *b)
 {
     const char *left = *(const char *const *)a, *right = *(const char *const *)b;
     const long long ours = strtoll(left, NULL, 10), theirs = strtoll(right, NULL, 10);
-    return ours != theirs ? (ours > theirs) - (ours < theirs) : strcmp(left, right); /* 1 and 01 are two names */
+    /* equal numbers such as 1 and 01 are compared as names */
+    return ours != theirs ? (ours > theirs) - (ours < theirs) : strcmp(left, right);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -153,7 +155,7 @@ size_t *label_list_sort(label_list *labels)
     const char **before = options_take(labels->options, count, sizeof *before);
     size_t *places = options_take(labels->options, count, sizeof *places);
     if (count) memcpy(before, labels->names, count * sizeof *before);
-    /* Class numbers stay in their order: of 0 ... n - 1 each is its own index, as other programs take them. */
+    /* Class numbers keep their order: of 0 ... n - 1 each is its own index, as in other programs. */
     bool numbers = true;
     for (size_t k = 0; k < count; k++) numbers = numbers && is_whole_number(labels->names[k]);
     qsort(labels->names, count, sizeof *labels->names, numbers ? compare_numbers : compare_names);

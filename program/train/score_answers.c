@@ -1,12 +1,11 @@
 /* Computes scores of answers, in tokens of the context: whether the best span of all windows of a question is the
- * answer, and F1 of the tokens that both have. Where the data has questions without an answer, [CLS] competes with the
- * spans.
+ * answer, and F1 of the common tokens. Where the data has questions without an answer, [CLS] competes with the spans.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/status.h"
 #include "program/train/score_kinds.h"
 
-enum { LONGEST_ANSWER = 30 }; /* as `deberta answer` has it */
+enum { LONGEST_ANSWER = 30 }; /* the default of `deberta answer` */
 
 /* The best span of a question so far; begin SIZE_MAX: none, or no answer. */
 typedef struct best_answer {
@@ -71,7 +70,7 @@ static void end_answers(void *context, double measures[DEBERTA_MEASURES])
     for (size_t i = 0; i < list->count; i++) search_window(s, i);
     for (size_t i = 0; i < list->count; i++) {
         const answer_window *w = &list->windows[i];
-        if (w->offset > 0) continue; /* one window speaks for its question */
+        if (w->offset > 0) continue; /* the first window counts for its question */
         const double f1 = f1_of(w, &s->best[w->question]);
         measures[0] += f1;
         measures[1] += f1 >= 1;

@@ -1,5 +1,5 @@
-/* Computes scores of tags: spans as seqeval counts them, a span being right if its ends and its type are, and tokens.
- * Labels carry a scheme as core/answer/entities.c reads it; without one only tokens are counted.
+/* Computes scores of tags: spans as seqeval counts them, where a span is right if its ends and its type are, and
+ * tokens. The prefixes of the labels follow core/answer/entities.c; without prefixes only tokens are counted.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -18,7 +18,7 @@ typedef struct tag_scores {
 } tag_scores;
 
 typedef struct tag_span {
-    size_t begin, end; /* labelled tokens, the end not inside */
+    size_t begin, end; /* half-open range of labelled tokens */
     const char *type;
 } tag_span;
 
@@ -36,8 +36,8 @@ static void tag_row(void *context, size_t example, size_t token, const float *lo
 /* ------------------------------------------------------------------------------------------------------------- spans */
 
 typedef struct tag_name {
-    char prefix;      /* of "B-PER" 'B'; of "O" and of a label without a name 'O'; of others 0 */
-    const char *type; /* without the prefix */
+    char prefix;      /* 'B' for "B-PER"; 'O' for "O" and for a label without a name; 0 for others */
+    const char *type; /* name without the prefix */
 } tag_name;
 
 static tag_name split_name(const char *name)
@@ -52,7 +52,8 @@ static tag_name name_of(const tag_scores *s, int32_t label)
     return split_name((size_t)label < s->labels->count ? s->labels->names[label] : NULL);
 }
 
-/* Finds the next span at or after *at, which moves on; false: there is none. tags: of labelled tokens only. */
+/* Finds the next span at or after *at, and advances *at; returns false if there is none. tags: of labelled tokens
+ * only. */
 static bool next_span(const tag_scores *s, const int32_t *tags, size_t count, size_t *at, tag_span *span)
 {
     while (*at < count && name_of(s, tags[*at]).prefix == 'O') ++*at;
@@ -74,7 +75,7 @@ static bool same_span(const tag_span *a, const tag_span *b)
     return a->begin == b->begin && a->end == b->end && strcmp(a->type, b->type) == 0;
 }
 
-/* Both lists are in the order of their beginnings. */
+/* Counts matching spans; both lists are in the order of their beginnings. */
 static void count_spans(const tag_scores *s, const int32_t *wanted, const int32_t *found, size_t count,
                         span_counts *counts)
 {
@@ -94,7 +95,7 @@ static void count_spans(const tag_scores *s, const int32_t *wanted, const int32_
     counts->tokens += count;
 }
 
-/* Pieces after a word's first have no label. */
+/* Counts one example; pieces of a word after its first have no label. */
 static void count_example(const tag_scores *s, size_t example, span_counts *counts)
 {
     const deberta_example *e = &s->examples->items[example];
@@ -109,7 +110,7 @@ static void count_example(const tag_scores *s, size_t example, span_counts *coun
     free(wanted);
 }
 
-/* F1 does not exist for data without spans: no found span could raise it. */
+/* F1 is undefined for data without spans, since no found span could raise it. */
 static void end_tags(void *context, double measures[DEBERTA_MEASURES])
 {
     const tag_scores *s = context;

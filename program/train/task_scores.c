@@ -45,7 +45,7 @@ static void make_classes(deberta_scorer *scorer, const example_list *examples, s
 
 /* ---------------------------------------------------------------------------------------------------- one output each */
 
-/* Values of a regression, or scores of choices, one text after the other. */
+/* Values of a regression, or scores of choices, text by text. */
 typedef struct value_scores {
     const example_list *examples;
     double *found, *wanted; /* [count] */
@@ -59,7 +59,7 @@ static void value_row(void *context, size_t example, size_t token, const float *
     ((value_scores *)context)->found[example] = (double)logits[0];
 }
 
-/* NaN where one does not vary: then there is no correlation. */
+/* Returns the correlation, or NaN if one of both does not vary. */
 static double pearson(const double *a, const double *b, size_t count)
 {
     double mean_a = 0, mean_b = 0, ab = 0, aa = 0, bb = 0;

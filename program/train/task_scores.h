@@ -7,6 +7,6 @@
 #include "include/deberta_training.h"
 #include "program/train/finetune_lists.h"
 
-/* The list and the labels must stay; the scorer is in the memory of the list's options. */
+/* Makes a scorer. List and labels must outlive it; its memory is that of the list's options. */
 void task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const example_list *held_out,
                       const label_list *labels, size_t label_count, bool regression);

@@ -1,4 +1,4 @@
-/* Judges the chain of a run, draws segments of it, and executes them again. SPDX-License-Identifier: MIT */
+/* Checks the chain of a run, draws segments of it, and executes them again. SPDX-License-Identifier: MIT */
 #include "program/train/train_audit.h"
 
 #include <stdlib.h>
@@ -18,14 +18,14 @@
 
 static const json_limits command_limits = {.bytes = 64 << 20, .depth = 8, .values = 1 << 20};
 
-/* An audit at work. */
+/* State of an audit. */
 typedef struct train_audit_work {
     const train_audit_request *request;
     const common_options *options;
     deberta_chain *chain;
     const deberta_chain_info *info;
-    size_t *starts, start_count; /* steps that a segment can begin with, and at last the end of the last segment */
-    json_t *command;             /* RUN/command.json */
+    size_t *starts, start_count; /* first steps of the possible segments, followed by the end of the last one */
+    json_t *command;             /* content of RUN/command.json */
     result *r;
 } train_audit_work;
 
@@ -36,7 +36,7 @@ static const char *run_path(const train_audit_work *w, const char *name)
 
 /* ----------------------------------------------------------------------------------------------------- the chain alone */
 
-/* Says what holds, at once and in the result. */
+/* Reports what was confirmed, at once and in the result. */
 static void say_held(const train_audit_work *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void say_held(const train_audit_work *w, const char *format, ...)
@@ -48,7 +48,7 @@ static void say_held(const train_audit_work *w, const char *format, ...)
     result_say(w->r, "%s", sentence);
 }
 
-/* Says what differs: the finding of an audit. */
+/* Reports a difference, the finding of an audit; returns the exit code. */
 static int find_wrong(const train_audit_work *w, const char *sentence)
 {
     result_say(w->r, "differs: %s", sentence);
@@ -71,7 +71,7 @@ static void open_chain(train_audit_work *w)
     result_set(w->r, "records", json_integer((json_int_t)w->info->count));
 }
 
-/* Every line follows from the one above, steps ascend, and the recipe is the one of the first line. */
+/* Checks that every line follows from the one above, steps ascend, and the recipe is that of the first line. */
 static const char *judge_links(const train_audit_work *w)
 {
     char recipe[65];
@@ -101,7 +101,7 @@ static const char *model_name(const train_audit_work *w, const char *of)
     return *of ? options_text(w->options, "the model in %s", of) : "the model";
 }
 
-/* The last record of the model in this folder of the run, or of the state; NULL: there is none. */
+/* Returns the last record of the model in this folder of the run, or of the state; NULL if there is none. */
 static const deberta_chain_record *last_record(const train_audit_work *w, const char *of)
 {
     for (size_t k = w->info->count; k-- > 0;) {
@@ -117,7 +117,7 @@ static bool begins_late(const train_audit_work *w)
     return first && first->step > 0;
 }
 
-/* Models that lie in the run's folder are those of their last records; each has one. */
+/* Checks that models in the run's folder are those of their last records, and that each has one. */
 static const char *judge_models(const train_audit_work *w)
 {
     static const char *const folders[] = {DEBERTA_CHAIN_MODELS};
@@ -141,7 +141,7 @@ static const char *judge_models(const train_audit_work *w)
     return NULL;
 }
 
-/* Compares the files in a folder with the digests that the run wrote beside them. */
+/* Compares the files in a folder with the digests that the run wrote next to them. */
 static const char *judge_digests(const train_audit_work *w, const char *folder, const json_t *digests)
 {
     const char *name;
@@ -160,7 +160,7 @@ static const char *judge_digests(const train_audit_work *w, const char *folder, 
     return NULL;
 }
 
-/* Judges training.json, which a run writes last into a checkpoint and into its own folder. */
+/* Checks training.json, which a run writes last into a checkpoint and into its own folder. */
 static const char *judge_state_file(const train_audit_work *w, const char *folder, const json_t *recipe)
 {
     json_t *state = NULL;
@@ -180,7 +180,7 @@ static const char *judge_state_file(const train_audit_work *w, const char *folde
     return wrong;
 }
 
-/* No record is missing at the end, and no kept file has changed since the run wrote it. */
+/* Checks that no record is missing at the end, and that no kept file has changed since the run wrote it. */
 static const char *judge_files(const train_audit_work *w)
 {
     json_t *recipe = NULL;
@@ -200,7 +200,7 @@ static const char *judge_files(const train_audit_work *w)
     return wrong;
 }
 
-/* A published line is of this chain, as it was then or is now. */
+/* Checks that a published line belongs to this chain, in its state then or now. */
 static const char *judge_published(const train_audit_work *w)
 {
     char head[65], recipe[65];
@@ -238,7 +238,7 @@ int train_audit_commit(const train_audit_request *request, result *r)
 
 /* ------------------------------------------------------------------------------------------------------------ segments */
 
-/* A segment can begin at a recorded state whose checkpoint is kept, and at the beginning of the run. */
+/* Returns true if a segment can begin at a record: one with a kept checkpoint, or the beginning of the run. */
 static bool can_start(const train_audit_work *w, const deberta_chain_record *record)
 {
     if (record->of) return false;
@@ -267,7 +267,7 @@ static void find_starts(train_audit_work *w)
                  w->request->run, w->starts[0]);
 }
 
-/* Draws `count` of all segments without putting back; marks[k]: segment k is drawn. Every set is equally likely. */
+/* Draws `count` of all segments without replacement; marks[k]: segment k is drawn. Every set is equally likely. */
 static bool *draw_segments(const train_audit_work *w, size_t segments, size_t count, uint64_t seed)
 {
     bool *marks = options_take(w->options, segments, sizeof *marks);
@@ -301,8 +301,8 @@ static const command *find_training(const train_audit_work *w)
     return found;
 }
 
-/* Adds the recorded options, with the places of data and models on this machine. A foreign file may name nothing but
- * options that a run records, so that it cannot make the audit write anywhere. */
+/* Adds the recorded options, with the paths of data and models on this machine. A file from elsewhere may contain
+ * only options that a run records, so that it cannot make the audit write anywhere. */
 static void add_recorded(const train_audit_work *w, const command *command, audit_words *words)
 {
     size_t k, file = 0;
@@ -337,7 +337,7 @@ static audit_words command_again(const train_audit_work *w, const command *comma
     return words;
 }
 
-/* Says what cannot be checked: data that are not there, or have other contents than the run's. */
+/* Reports data that cannot be checked, because they are missing or differ from the run's. */
 static void check_data(const train_audit_work *w)
 {
     size_t k;
@@ -371,7 +371,7 @@ static void check_data(const train_audit_work *w)
 
 /* ----------------------------------------------------------------------------------------------------------- executing */
 
-/* The model of this step is saved again and compared by its digest. */
+/* Saves the model of this step again and compares its digest. */
 static int compare_model(train_segment *s, deberta_trainer *trainer, const deberta_chain_record *record)
 {
     char digest[65];
@@ -471,7 +471,7 @@ static int execute_all(const train_audit_work *w, const bool *marks)
     return status;
 }
 
-/* Says which segments are executed, before hours of work. */
+/* Reports which segments will be executed, as that may take hours. */
 static void say_draw(const train_audit_work *w, const bool *marks, size_t count, uint64_t seed)
 {
     const size_t segments = w->start_count - 1;

@@ -1,4 +1,4 @@
-/* Records the command of a training beside its chain. SPDX-License-Identifier: MIT */
+/* Records the command of a training next to its chain. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,7 +47,7 @@ bool train_command_reads(const option *row)
     return strcmp(row->name, "file") == 0 || strcmp(row->name, "examples") == 0 || strcmp(row->name, "batches") == 0;
 }
 
-/* The SHA-256 of a file, by which an auditor finds it. */
+/* Describes a file by its SHA-256, for an auditor. */
 static json_t *describe_file(const char *path)
 {
     char digest[65];

@@ -1,5 +1,5 @@
-/* Declares RUN/command.json: the options that say what a run with a chain computes, from which an audit rebuilds its
- * command.
+/* Declares RUN/command.json: the options that determine what a run with a chain computes, from which an audit
+ * rebuilds its command.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,9 +8,9 @@
 
 #define COMMAND_FILE "command.json"
 
-/* Writes it, if the run has a chain and the file is not there. */
+/* Writes the file, if the run has a chain and the file does not exist. */
 void train_command_write(const common_options *options);
-/* Whether an option is recorded: one that says what is computed, not where or how. */
+/* Returns true if an option is recorded because it decides what is computed, rather than where or how. */
 bool train_command_records(const option *row);
-/* Whether an option names a file of training data. */
+/* Returns true if an option names a file of training data. */
 bool train_command_reads(const option *row);

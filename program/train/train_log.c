@@ -24,7 +24,7 @@ static void train_log_append(scope *memory, log_series *s, double step, double v
     s->values[s->count++] = value;
 }
 
-/* The first key of an evaluation that is a measure of its task. */
+/* Returns the first key of an evaluation that is a measure of its task. */
 static const char *measure_key(const json_t *line)
 {
     static const char *const others[] = {"eval_loss",      "eval_loss_generator", "eval_loss_discriminator",
@@ -40,7 +40,7 @@ static const char *measure_key(const json_t *line)
     return NULL;
 }
 
-/* Fault of a line, NULL: none. Steps ascend; a measurement after a step has the step's number. */
+/* Returns the fault of a line, NULL: none. Steps ascend; a measurement after a step has the step's number. */
 static const char *fault_of(const train_log *log, const json_t *line, char text[80])
 {
     const json_t *step = json_object_get(line, "step"), *loss = json_object_get(line, "loss");
@@ -53,7 +53,7 @@ static const char *fault_of(const train_log *log, const json_t *line, char text[
     return text;
 }
 
-/* A pair's norm is the discriminator's. */
+/* Takes the values of a line; the gradient norm of a pair is the discriminator's. */
 static void train_log_take_line(train_log *log, const json_t *line)
 {
     const char *keys[LOG_VALUES] = {"loss", NULL, "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};
@@ -71,7 +71,7 @@ static void train_log_take_line(train_log *log, const json_t *line)
     }
 }
 
-/* Reads all lines. A last line that breaks off is no step yet: a run is writing it, or was killed while it did. */
+/* Reads all lines. An incomplete last line is ignored: a run is writing it, or was killed meanwhile. */
 static deberta_status read_lines(train_log *log, FILE *file, const char *path, deberta_error *err)
 {
     char *text = NULL;
@@ -102,7 +102,7 @@ static deberta_status read_lines(train_log *log, FILE *file, const char *path, d
 
 /* ------------------------------------------------------------------------------------------------------------- files */
 
-/* "runs/sift-1/" and "runs/sift-1/log.jsonl" are sift-1; "old.jsonl" is old. */
+/* Returns the name of a run: "runs/sift-1/" and "runs/sift-1/log.jsonl" are sift-1; "old.jsonl" is old. */
 static char *name_of(scope *memory, const char *path)
 {
     size_t length = strlen(path);

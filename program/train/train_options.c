@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "program/frame/output_names.h"
+
 enum { MOST_LAYERS = 256 };
 
 const train_options train_defaults = {
@@ -28,6 +30,7 @@ void train_options_check(const train_options *o)
         usage_wrong(&o->common, "--file needs --generator MODEL, whose draws are what is to be found out");
     if (o->labels && o->new_head)
         option_wrong(&o->common, &o->labels, "this makes a new head already: leave --new-head out");
+    check_output_name(&o->common, &o->gradients, o->gradients, ".safetensors");
     if (train_runs(o) && !options_out(&o->common)) usage_wrong(&o->common, "--steps needs --out FOLDER");
     if (t->shards & (t->shards - 1)) option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
     if (t->masking == DEBERTA_MASKING_UNIFORM && option_given(&o->common, &t->max_ngram))
@@ -38,7 +41,8 @@ void train_options_check(const train_options *o)
         option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
 }
 
-/* "layers:2-4" as one pattern a layer; "embeddings" and "encoder" as all of them; anything else as it is. */
+/* Expands "layers:2-4" into one pattern for each layer, and "embeddings" and "encoder" into all of theirs; other
+ * patterns stay. */
 static void add_freeze(const train_options *o, const char *text, const char **patterns, size_t *count)
 {
     size_t first = 0, last = 0;
@@ -69,7 +73,7 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.task = task;
     t.model = o->config ? o->config : o->common.arguments[0];
     t.begin = o->config != NULL;
-    if (o->new_head) t.new_labels = 1; /* of labelled data so many as there are */
+    if (o->new_head) t.new_labels = 1; /* with labelled data, the data sets the number */
     take_freeze(o, &t);
     t.drop = (const char *const *)o->drop.items;
     t.drop_count = o->drop.count;

@@ -19,10 +19,10 @@ typedef struct plot_options {
     figure_style style;
 } plot_options;
 
-/* Runs that make one curve. */
+/* Runs that form one curve. */
 typedef struct run_group {
     const char *name;
-    size_t first, count; /* of the list of runs, sorted by group */
+    size_t first, count; /* range in the list of runs, sorted by group */
 } run_group;
 
 typedef struct plot_job {
@@ -36,7 +36,7 @@ typedef struct plot_job {
 
 /* ------------------------------------------------------------------------------------------------------------ groups */
 
-/* "sift-12" is "sift": a number at the end and what joins it. */
+/* Returns the length of a name without its number: "sift-12" is "sift". */
 static size_t group_length(const char *name)
 {
     size_t length = strlen(name);
@@ -60,7 +60,7 @@ static const char *distinct_name(const plot_job *job, size_t run)
     return job->runs[run].name;
 }
 
-/* Puts the runs of a group together, groups in the order of their first runs. */
+/* Sorts the runs by group, with groups in the order of their first runs. */
 static void group_runs(plot_job *job)
 {
     job->groups = options_take(&job->o->common, job->run_count, sizeof *job->groups);
@@ -82,7 +82,7 @@ static void group_runs(plot_job *job)
 
 /* ------------------------------------------------------------------------------------------------------------ curves */
 
-/* The mean of the last --smooth values up to this one. */
+/* Returns the mean of the last --smooth values up to this one. */
 static double smoothed(const plot_job *job, const log_series *s, size_t at)
 {
     const size_t wanted = job->o->smooth, count = at + 1 < wanted ? at + 1 : wanted;
@@ -91,7 +91,8 @@ static double smoothed(const plot_job *job, const log_series *s, size_t at)
     return sum / (double)count;
 }
 
-/* A point for every step that all runs of the group have; of several runs the mean, from the least to the greatest. */
+/* Adds a point for every step that all runs of the group have; several runs give their mean, least and greatest
+ * value. */
 static void add_curve(plot_job *job, const run_group *group, log_value what, chart_kind kind, const char *name,
                       size_t look)
 {
@@ -196,6 +197,7 @@ const command train_plot = {
     .name = "train plot",
     .summary = "loss, rate and gradient norm of runs",
     .arguments = "RUN ...",
+    .writes = WRITES_OWN,
     .min_arguments = 1,
     .max_arguments = MOST_RUNS,
     .options = table,

@@ -1,5 +1,5 @@
-/* Defines the tables of `deberta train` and `deberta finetune`: rows made of the trainer's list, and those that the
- * library has no member for, in the order in which they matter.
+/* Defines the tables of `deberta train` and `deberta finetune`: rows made of the trainer's list, and rows of options
+ * outside the library, in the order of importance.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/train/train_options.h"
@@ -121,7 +121,7 @@ static const option run_rows[] = {
 static const option update_rows[] = {TRAINER_UPDATES(ROW) TRAINER_DROPOUT(ROW) NO_MORE};
 static const option memory_rows[] = {TRAINER_MEMORY(ROW) NO_MORE};
 
-/* Batches that others have made, and what hardly anybody changes. */
+/* Rows for batches made elsewhere, and for rarely used options. */
 #define EXPERT_ROWS                                                                                                    \
     TRAINER_FILES(ROW){"gradients",                                                                                    \
                        0,                                                                                              \

@@ -1,4 +1,4 @@
-/* `deberta train tokenizer` makes from texts a folder with a tokenizer and the configuration of a model, from which
+/* `deberta train tokenizer` makes a folder with a tokenizer, trained on texts, and a model configuration, from which
  * `train mlm --config` begins.
  *
  * SPDX-License-Identifier: MIT */
@@ -39,8 +39,8 @@ static deberta_status train_tokenizer_make_folder(const char *folder, bool *is_n
     return DEBERTA_OK;
 }
 
-/* Writes the configuration of DeBERTa v3 as published, but for its size: positions in the Enhanced Mask Decoder
- * alone. */
+/* Writes the published configuration of DeBERTa v3 with another size: positions are in the Enhanced Mask Decoder
+ * only. */
 static deberta_status write_config(const tokenizer_options *o, const char *folder, deberta_error *err)
 {
     char path[4096];
@@ -90,7 +90,7 @@ static int train_tokenizer_run(const common_options *options)
     deberta_status status = train_tokenizer_make_folder(folder, &is_new, &error);
     if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
     if (status == DEBERTA_OK) status = write_config(o, folder, &error);
-    if (status != DEBERTA_OK && is_new) rmdir(folder); /* unless something has been written */
+    if (status != DEBERTA_OK && is_new) rmdir(folder); /* fails if something has been written */
     must(options, status, &error);
     say_note(options,
              "%zu pieces, %.3f bits a character, and a configuration in %s; next: deberta train mlm --config %s",
@@ -117,6 +117,7 @@ const command train_tokenizer = {
     .name = "train tokenizer",
     .summary = "a tokenizer and a configuration from texts",
     .arguments = "",
+    .writes = WRITES_FOLDER,
     .options = table,
     .size = sizeof(tokenizer_options),
     .defaults = &(const tokenizer_options){.pieces = 8000, .layers = 6, .hidden = 256, .heads = 4},

@@ -1,4 +1,4 @@
-/* A build with -Dtraining=disabled. SPDX-License-Identifier: MIT */
+/* Replaces training in a build with -Dtraining=disabled. SPDX-License-Identifier: MIT */
 #include "program/commands.h"
 
 const bool training_is_built = false;

@@ -1,5 +1,5 @@
-/* `deberta verify` checks every tier against the scalar one bit for bit and against float64, or the engine against its
- * own deliberate mistakes.
+/* `deberta verify` compares every tier with the scalar one bit for bit and with float64, or checks that these
+ * comparisons notice deliberate faults.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct verify_request {
     size_t tokens;
     const char *against, *mutate;
     bool allow_extra, publish;
-    const char *audit, *generator, *published; /* the folder of a run; where its generator is; a line of --commit */
+    const char *audit, *generator, *published; /* folder of a run; path of its generator; line of --commit */
     size_t segments;
     bool commit;
     figure_style style;
@@ -67,7 +67,7 @@ static void publish(const common_options *options, const verify_output *to)
 
 /* ------------------------------------------------------------------------------------------------------- mutations */
 
-/* Refuses pictures, and formats other than text and JSON: a fault is reported by a sentence or an object. */
+/* Refuses pictures, and formats other than text and JSON: the outcome for a fault is a sentence or an object. */
 static void check_mutation_output(const common_options *options, const verify_output *to)
 {
     if (to->paths.figure_count)
@@ -111,7 +111,8 @@ static void print_verdict(const common_options *options, const verify_output *to
     finish_result(options, to->paths.text, r, to->format);
 }
 
-/* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
+/* Plants a fault and returns 1 if the check noticed it, 0 if it missed it: the exit codes of a check that is itself
+ * checked. */
 static int mutate(const verify_request *request, verify_options *verify, const verify_output *to)
 {
     const common_options *options = &request->reading.common;
@@ -125,7 +126,7 @@ static int mutate(const verify_request *request, verify_options *verify, const v
     }
     verify->mutation = mutation_find(name);
     if (!verify->mutation) usage_wrong(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
-    /* one tier is enough: the fault is in what all of them compute */
+    /* one tier is enough, because the fault is in what all of them compute */
     for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
     must(options, verify_standard(&report, verify, &error), &error);
     print_verdict(options, to, name, &report);
@@ -144,7 +145,7 @@ static void verify_one(const verify_request *request, const verify_options *veri
     deberta_model *model = open_model(options);
     const deberta_model_info info = *deberta_model_describe(model);
     deberta_model_free(&model);
-    /* The packed weights are compared first: a damaged byte may be in a row that these tokens do not use. */
+    /* The packed weights are compared first, because a damaged byte may be in a row that these tokens do not use. */
     if (info.packed == DEBERTA_PACKED_MAPPED) check_packed(options);
     if (reading->ids.count || reading->texts.count || reading->files.count) {
         input_read(reading, path, &info, &input);
@@ -278,6 +279,7 @@ const command command_verify = {
     .name = "verify",
     .summary = "every tier bit for bit against scalar, and all of them against float64",
     .arguments = "[MODEL]",
+    .writes = WRITES_TABLE,
     .groups = groups,
     .size = sizeof(verify_request),
     .defaults = &(const verify_request){.tokens = 48, .segments = 1},

@@ -22,14 +22,14 @@ typedef struct against_job {
     tensor_list tensors;
     encoded_input ours;
     deberta_isa isa;
-    bool extras;     /* tensors that nobody computes may be there */
-    size_t compared; /* tensors */
+    bool extras;     /* true: the file may hold tensors that the engine does not compute */
+    size_t compared; /* number of tensors */
 } against_job;
 
-/* Comparison of one tensor of the file with ours. */
+/* Comparison of one tensor of the file with the engine's. */
 typedef struct comparison {
-    const float *expected; /* the whole tensor */
-    const char *where;     /* of a value: format of its token or row, and of its column */
+    const float *expected; /* all values of the file's tensor */
+    const char *where;     /* format of a value's place: its token or row, and its column */
     double scale;
     size_t values;
     verify_errors errors;
@@ -47,8 +47,8 @@ static deberta_status compare_piece(void *context, const encoded_piece *piece, d
     return DEBERTA_OK;
 }
 
-/* Values of another shape answer another input or another model, and must not be read as answers to these. A head of
- * one number a token may have a dimension of size 1, or leave it out. */
+/* Checks the shape: values of another shape belong to another input or model. A head of one number for each token may
+ * have a dimension of size 1, or leave it out. */
 static void expect_shape(const against_job *job, const tensor *t, const export_tensor *ours)
 {
     const size_t rank = t->rank < ours->rank ? t->rank : ours->rank;
@@ -61,12 +61,12 @@ static void expect_shape(const against_job *job, const tensor *t, const export_t
                  shape_describe(t->shape, t->rank).text, shape_describe(ours->shape, ours->rank).text);
 }
 
-/* The row of the report; errors get larger with every layer. */
+/* Returns the row of the report, whose limit grows with the layer as errors do. */
 static verify_row row_of(const against_job *job, const tensor *t, const encoded_meaning *what)
 {
     const bool logits = what->kind == ENCODED_LOGITS, hidden = what->kind == ENCODED_HIDDEN;
     const size_t layers = logits ? job->ours.info.layers + 2 : what->layer + 1;
-    /* Somebody else's float32 is off by as much as ours: twice the limit that verify has against float64. */
+    /* Another engine's float32 is as inexact as ours, so the limit is twice that of verify against float64. */
     verify_row row = {.tier = job->isa, .limit = 2 * verify_limit_of_a_layer(job->verify->precision) * (double)layers};
     snprintf(row.subject, sizeof row.subject, "%s", t->name);
     if (logits) return row;
@@ -76,7 +76,7 @@ static verify_row row_of(const against_job *job, const tensor *t, const encoded_
     return row;
 }
 
-/* Place of the tensor among ours, ours->count if the engine computes nothing of that name. */
+/* Returns the index of the tensor among the engine's; ours->count if it computes none of that name. */
 static size_t find_ours(const encoded_input *ours, const tensor *t)
 {
     size_t k = 0;
@@ -104,7 +104,7 @@ static void compare_tensor(against_job *job, const tensor *t, size_t k, const fl
     verify_report_add(job->report, &row, &c.errors);
 }
 
-/* Tensors of a file that cannot be compared, as a list for a sentence that ends somewhere. */
+/* Tensors of a file that cannot be compared, as a list at the end of a sentence. */
 typedef struct leftovers {
     char names[300];
     size_t used, count;
@@ -123,7 +123,7 @@ static void leave_over(leftovers *list, const tensor *t)
                                    list->used ? ", " : "", t->name, dtype_name(t->dtype));
 }
 
-/* A check that passes over something says nothing about it: all that the file holds is compared, or it is refused. */
+/* Checks that every tensor of the file was compared: a check that skips some would say nothing about them. */
 static void expect_all_compared(const against_job *job)
 {
     leftovers unknown = {.count = 0}, unreadable = {.count = 0};

@@ -1,4 +1,4 @@
-/* Draws errors of a verification over the layers, a line a quantity. SPDX-License-Identifier: MIT */
+/* Draws errors of a verification over the layers, with a line for each quantity. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ static const char *const quantities[] = {"hidden", "c2c", "c2p", "p2c", "logits"
 static const char *const quantity_names[] = {"hidden states", "c2c", "c2p", "p2c", "logits", "probabilities"};
 enum { QUANTITIES = sizeof quantities / sizeof *quantities, MOST_PANELS = 8 };
 
-/* Statistic that a panel shows of every row. One model has a panel of each, several have one of the second. */
+/* Statistic of a panel. One model has a panel for each, several models have one for the second. */
 typedef enum statistic { MEDIAN, PERCENTILE, WORST, STATISTICS } statistic;
 static const char *const statistic_names[STATISTICS] = {"median", "99.9th percentile", "worst"};
 
@@ -25,8 +25,8 @@ static bool is_of(const verify_row *row, const char *model, const char *quantity
            strcmp(row->place.quantity, quantity) == 0;
 }
 
-/* Bits are the same on all tiers, so one of them stands for all; where they are not, the table says so. A logarithmic
- * axis has no place for an error of 0. */
+/* Adds a panel. Bits are the same on all tiers, so one tier is drawn; if they differ, the table shows it. A
+ * logarithmic axis has no place for an error of 0. */
 static void add_panel(chart_columns *c, const verify_report *report, const verify_row *example, statistic what,
                       const char *title)
 {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* JSON has no infinity. */
+/* Returns a JSON number; JSON has no infinity. */
 static json_t *finite_number(double value) { return json_real(value < 1e300 ? value : 1e300); }
 
 static json_t *describe_row(const verify_row *row, bool errors_only)
@@ -32,7 +32,7 @@ static json_t *describe_row(const verify_row *row, bool errors_only)
     return object;
 }
 
-/* Lists the tier whose code each slot holds when a session of the tier runs. */
+/* Lists, for each slot of a tier's session, the tier whose code it holds. */
 static json_t *describe_tier(deberta_isa isa, bool verified)
 {
     const char *missing = deberta_isa_missing(isa), *name, *from;
@@ -61,7 +61,7 @@ static void verify_output_describe(const verify_report *report, const verify_opt
 
 /* ------------------------------------------------------------------------------------------------------------ text */
 
-/* "scalar_fma" is scalar's, for processors with FMA. */
+/* Returns true if a kernel is a tier's: "scalar_fma" is the scalar tier's, for processors with FMA. */
 static bool is_of_tier(const char *kernel, const char *tier) { return strncmp(kernel, tier, strlen(tier)) == 0; }
 
 static void say_tiers(const verify_options *verify, result *r)
@@ -88,7 +88,7 @@ static bool same_numbers(const verify_row *a, const verify_row *b)
            a->worst_ulp == b->worst_ulp && a->ulp_999 == b->ulp_999;
 }
 
-/* The tiers of the rows that say the same as row k, or false if an earlier row has said it. */
+/* Writes the tiers of all rows that agree with row k; returns false if an earlier row has listed them. */
 static bool tiers_of(const verify_report *report, size_t k, char text[64])
 {
     size_t used = 0;
@@ -101,8 +101,8 @@ static bool tiers_of(const verify_report *report, size_t k, char text[64])
     return true;
 }
 
-/* The place of the worst takes a third of a line: in the plain table only failures have it. Errors are texts, since
- * they may be infinite. */
+/* Columns of a check's subject. The place of the worst value takes a third of a line, so the plain table has it for
+ * failures only. Errors are texts, since they may be infinite. */
 #define SUBJECT_COLUMNS                                                                                                \
     {"what", NULL, COLUMN_TEXT, NULL, 0}, {"isa", NULL, COLUMN_TEXT, NULL, 0},                                         \
     {                                                                                                                  \
@@ -153,7 +153,7 @@ static void say_failures(const verify_report *report, result *r)
     }
 }
 
-/* The one that comes nearest to its limit. */
+/* Reports the check that comes nearest to its limit. */
 static void say_worst(const verify_report *report, result *r)
 {
     const verify_row *worst = NULL;
@@ -171,7 +171,7 @@ static double growing_percentile(const verify_row *row) { return row->percentile
 static double growing_error(const verify_row *row) { return verify_relative_error(&row->norms); }
 static double growing_angle(const verify_row *row) { return fmax(0, 1 - verify_cosine(&row->norms)); }
 
-/* Prints one number of the hidden states of one model, layer after layer; first: row of its layer 0. */
+/* Prints one number for the hidden states of one model, layer by layer; first: row of its layer 0. */
 static void say_by_layer(const verify_report *report, size_t first, const char *what,
                          double (*number)(const verify_row *), result *r)
 {

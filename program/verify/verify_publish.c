@@ -1,4 +1,4 @@
-/* Encodes ten made-up texts in each precision, trains four steps, and digests the bits of the results.
+/* Encodes ten fixed texts in each precision, trains four steps, and digests the bits of the results.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/verify/verify_output.h"
@@ -18,12 +18,12 @@ enum { TEXTS = 10, MOST_TOKENS = 89, ALL_TOKENS = 231, STEPS = 4, DIGEST_BYTES =
 
 static const size_t lengths[TEXTS] = {1, 2, 3, 5, 8, 13, 21, 34, 55, MOST_TOKENS};
 
-/* Digests of results that are published. */
+/* Digests of the published results. */
 typedef struct digests {
     char model[DIGEST_BYTES], outputs[DEBERTA_PRECISION_COUNT][DIGEST_BYTES], training[DIGEST_BYTES];
 } digests;
 
-/* Whether the model is made up; it has no files to which a new head could be added. */
+/* Returns true if the model is synthetic; it has no files to which a new head could be added. */
 static bool is_made_up(const char *path) { return strncmp(path, "synthetic:", 10) == 0; }
 
 static void make_texts(int32_t ids[ALL_TOKENS], size_t vocabulary)
@@ -76,8 +76,8 @@ static deberta_status digest_outputs(const common_options *options, const char *
 
 /* ----------------------------------------------------------------------------------------------------------- training */
 
-/* A loss is a sum over all that was computed, and that of a later step depends on every weight that the steps before
- * have changed. */
+/* Digests four steps of training. A loss is a sum over all computed values, and that of a later step depends on every
+ * weight that the steps before have changed. */
 static deberta_status digest_training(const common_options *options, const char *path, size_t vocabulary,
                                       digests *found, deberta_error *err)
 {
@@ -134,7 +134,8 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* "avx512 avx512vnni": where the kernels come from, each once, in the order of the list of kernels. */
+/* Writes the tiers that the kernels come from, such as "avx512 avx512vnni", each once, in the order of the
+ * kernels. */
 static void name_parts(deberta_isa isa, char *text, size_t room)
 {
     const char *from, *name;

@@ -25,7 +25,7 @@ def _texts(path: str, limit: int) -> List[str]:
 
 
 def _opened(folder: str, task: Optional[str], dtype: str) -> "tuple[Any, Any]":
-    """A pipeline, or the model that its config names with its tokenizer. dtype: "auto", as transformers chooses it: that of the file."""
+    """Opens a pipeline, or the model that its config names with its tokenizer. dtype: "auto" is transformers' choice, the file's type."""
     try:
         import transformers
     except ImportError as reason:

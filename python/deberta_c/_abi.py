@@ -1,4 +1,4 @@
-"""include/deberta.h and deberta_unstable.h as ctypes has them: structs, functions, errors. SPDX-License-Identifier: MIT"""
+"""Declares include/deberta.h and deberta_unstable.h for ctypes: structs, functions, errors. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 import ctypes as c
@@ -13,9 +13,9 @@ import numpy as np
 
 
 class Error(Exception):
-    """Base of all; the text is one sentence: what, where, found, expected."""
+    """Base of all errors; the text is one sentence: what, where, found, expected."""
 
-    __module__ = "deberta_c"  # as people import it
+    __module__ = "deberta_c"  # the name under which users import it
 
     def __init_subclass__(cls) -> None:
         cls.__module__ = Error.__module__
@@ -34,7 +34,7 @@ class FormatError(Error, ValueError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Understood, but not done."""
+    """A valid file or option that is not supported."""
 
 
 class OutOfMemoryError(Error, MemoryError):
@@ -46,13 +46,13 @@ class SystemRefusedError(Error, OSError):
 
 
 class NoteWarning(UserWarning):
-    """A note, as the program prints them: something was read and is not followed, or means something else than one may expect."""
+    """A note of the library: something was read and is ignored, or has an unexpected meaning."""
 
     __module__ = "deberta_c"
 
 
 def note(sentence: str) -> None:
-    """Warns, at the line of whoever called the package."""
+    """Warns, at the line that called the package."""
     frame: Any = sys._getframe()
     level = 1
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
@@ -61,7 +61,7 @@ def note(sentence: str) -> None:
 
 
 def notes_of(function: Any, handle: Any) -> List[str]:
-    """The notes that the library keeps of what it opened."""
+    """Returns the library's notes on what it opened."""
     found: List[str] = []
     while (sentence := function(handle, len(found))) is not None:
         found.append(sentence.decode("utf-8", "replace"))
@@ -69,13 +69,13 @@ def notes_of(function: Any, handle: Any) -> List[str]:
 
 
 ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedError, -5: OutOfMemoryError, -6: SystemRefusedError,
-          -7: Error}  # DEBERTA_E_NOT_FINITE: of training, which this package leaves to the program
+          -7: Error}  # DEBERTA_E_NOT_FINITE occurs in training, which this package leaves to the program
 
 # ----------------------------------------------------------------------------------------------------------- the header
 
-VERSION_NUMBER = 100  # DEBERTA_VERSION_NUMBER of the headers that this file follows
+VERSION_NUMBER = 100  # DEBERTA_VERSION_NUMBER of the headers that this file mirrors
 HERE = Path(__file__).resolve().parent
-# Where library and program are: beside the modules, or, for modules that are used where the source lies, where ./build.sh puts them.
+# Library and program lie next to the modules, or, for modules used from the source tree, where ./build.sh puts them.
 BUILT = next((place for place in (HERE, HERE.parents[1] / "build") if (place / "libdeberta.so.0").exists()), HERE)
 INT, SIZE, DOUBLE, POINTER, AT = c.c_int, c.c_size_t, c.c_double, c.c_void_p, c.POINTER
 COMPONENTS = ("c2c", "c2p", "p2c", "logits", "probs")
@@ -85,7 +85,7 @@ PRECISIONS = ("float32", "int16", "int8")
 REFERENCES = ("auto", "microsoft", "hf")
 PROBLEMS = (None, "single_label_classification", "multi_label_classification", "regression")
 TASK_MLM, TASK_EMD, TASK_RTD, TASK_SEQUENCE, TASK_TOKEN, TASK_QA = range(6)
-MADE_UP = "synthetic:"  # what the path of a model without files begins with
+MADE_UP = "synthetic:"  # beginning of the path of a synthetic model
 OBSERVE_HIDDEN, OBSERVE_ATTENTION, KEEP_DECODER_INPUT = 1, 2, 4
 FRAME = 2  # DEBERTA_TOKEN_FRAME
 MOST_DISTANCE = 2 ** 31 - 1
@@ -99,7 +99,7 @@ def _kind(name: str) -> Any:
 
 
 def _struct(name: str, members: str) -> Any:
-    """A struct of the header, written as there: deberta_model_options is ModelOptions here (tests/python/test_abi.py compares them)."""
+    """Declares a struct of the header with its members: deberta_model_options is ModelOptions here (tests/python/test_abi.py checks it)."""
     fields = [(member, _kind(kind)) for kind, *names in map(str.split, members.split(",")) for member in names]
     _KINDS[name] = type(name, (c.Structure,), {"_fields_": fields})
     return _KINDS[name]
@@ -140,7 +140,7 @@ Answer = _struct("Answer", "size first_token last_token, Place place, double pro
 
 VectorRecipe = _struct("VectorRecipe", "int given cls normalized, size max_tokens, obstacle obstacle")
 
-# Result and parameters. Where the result is a status there is also a place for the error at the end.
+# Result and parameters of each function. If the result is a status, a parameter for the error follows.
 FUNCTIONS = {
     "version": "text", "free": "nothing at", "isa_name": "text int", "isa_from_name": "status int* text",
     "model_open": "status at* text ModelOptions*", "model_free": "nothing at*",
@@ -160,7 +160,7 @@ FUNCTIONS = {
 
 
 def _load() -> Any:
-    """deberta_encode() is library.encode(); what returns a status raises the library's sentence instead."""
+    """Loads the library. deberta_encode() becomes library.encode(); a failing status raises the library's sentence."""
     name, library = os.environ.get("DEBERTA_LIBRARY") or str(BUILT / "libdeberta.so.0"), SimpleNamespace()
     try:
         opened = c.CDLL(name)
@@ -171,17 +171,17 @@ def _load() -> Any:
         result, *parameters = map(_kind, kinds.split())
         failing = kinds.startswith("status")
         kind = c.CFUNCTYPE(result, *parameters, *[AT(ErrorPlace)] * failing)
-        function = kind(("deberta_" + short, opened), ((1,),) * len(parameters) + ((2,),) * failing)  # 1: given, 2: made by ctypes
+        function = kind(("deberta_" + short, opened), ((1,),) * len(parameters) + ((2,),) * failing)  # 1: passed by the caller, 2: made by ctypes
         if failing:
             function.errcheck = _check
         setattr(library, short, function)
-    if os.environ.get("DEBERTA_GUARD_FILES") != "0":  # what shortens a mapped file raises FileError, rather than SIGBUS
+    if os.environ.get("DEBERTA_GUARD_FILES") != "0":  # a mapped file that shrinks raises FileError instead of SIGBUS
         library.guard_files()
     return library
 
 
 def _check_version(name: str, opened: Any) -> None:
-    """Part of what is called here may change from version to version, so another version is refused by its name."""
+    """Refuses another version, named in the message, because parts of the unstable interface may change."""
     try:
         found = int(opened.deberta_version_number())
     except AttributeError:
@@ -208,7 +208,7 @@ def string(place: Optional[int], size: c.c_size_t) -> Optional[str]:
 
 
 def text_of(function: Any, *arguments: Any) -> Optional[str]:
-    """A text that the library holds, which may hold NUL."""
+    """Returns a text that the library holds, which may contain NUL."""
     size = SIZE()
     return string(function(*arguments, size), size)
 
@@ -217,7 +217,7 @@ def text_of(function: Any, *arguments: Any) -> Optional[str]:
 
 
 def one_of(what: str, value: Any, *names: Optional[str]) -> int:
-    """The place of an option's value among those that it may have."""
+    """Returns the index of an option's value among the possible ones."""
     if not (value is None or isinstance(value, str)) or value not in names:
         *others, last = map(repr, names)
         raise ArgumentError(f"{what}: expected {', '.join(others)} or {last}, found {value!r}")
@@ -225,7 +225,7 @@ def one_of(what: str, value: Any, *names: Optional[str]) -> int:
 
 
 def whole_number(what: str, value: Any, most: int = sys.maxsize, least: int = 0) -> int:
-    """An option that counts something; None is 0, which leaves it to the library."""
+    """Checks an option that counts something; None becomes 0, the library's default."""
     found = 0 if value is None else value
     if not isinstance(found, (int, np.integer)) or isinstance(found, bool) or not least <= found <= most:
         raise ArgumentError(f"{what}: expected a number from {least} to {most}, found {value!r}")
@@ -233,7 +233,7 @@ def whole_number(what: str, value: Any, most: int = sys.maxsize, least: int = 0)
 
 
 def terminated(what: str, value: Any) -> bytes:
-    """A text or path for the library, which reads as far as the first NUL."""
+    """Checks a text or path for the library, which reads up to the first NUL."""
     try:
         found = os.fsencode(value)
     except (TypeError, UnicodeError):
@@ -244,7 +244,7 @@ def terminated(what: str, value: Any) -> bytes:
 
 
 class Owned:
-    """What the library made and frees. A child of fork has neither its threads nor the right to free it."""
+    """A handle that the library made and frees. A forked child has no threads of it, and must not free it."""
 
     def __init__(self, free: Any, *needed: Any, kind: Any = POINTER) -> None:
         self.handle, self.pid, self._free, self._needed = kind(), os.getpid(), free, needed
@@ -257,6 +257,6 @@ class Owned:
     __del__ = close
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
-        """Of a model, or of a part of one: a copy would free the same memory once more."""
+        """Refuses to copy a model, or a part of one: the copy would free the same memory again."""
         raise UnsupportedError("an open model can be neither copied nor pickled: share() makes one of the same weights for another thread, and another "
                                "process opens its own (deberta_c.Encoder does)")

@@ -15,14 +15,14 @@ from ._abi import UnsupportedError
 
 BASES = ("DebertaModel", "DebertaV2Model")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)  # in the order of deberta_dtype
-WRITTEN_BY = ("transformers", "torch")  # packages whose code the library stands in for
-# What a module has that its output does not depend on, in eval mode.
+WRITTEN_BY = ("transformers", "torch")  # packages whose code the library replaces
+# Attributes of a module that its output does not depend on, in eval mode.
 WITHOUT_EFFECT = {"config", "p", "inplace", "padding_idx", "norm_type", "scale_grad_by_freq", "sparse", "gradient_checkpointing", "training"}
 OF_TORCH = set(vars(torch.nn.Module())) | {"_compiled_call_impl"}
 HOOKS = {"_forward_hooks": "a forward hook", "_forward_pre_hooks": "a forward pre-hook", "_backward_hooks": "a backward hook",
          "_backward_pre_hooks": "a backward pre-hook"}
 GLOBAL_HOOKS = tuple(f"_global{name}" for name in HOOKS)
-# The relative error of the probe in each type of weights, which PyTorch computes with, and in each precision of the library.
+# Relative errors that the probe allows, for each type of weights in PyTorch and each precision of the library.
 PROBE_TOKENS = 12
 PROBE_ERROR = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.3}
 PRECISION_ERROR = {"float32": 0.0, "int16": 0.01, "int8": 0.3}
@@ -38,12 +38,12 @@ def _named(name: str, base: Any) -> str:
 
 
 def is_base(module: Any) -> bool:
-    """A base model of transformers or what is derived from one."""
+    """Returns true for a base model of transformers or a class derived from one."""
     return any(one.__name__ in BASES and one.__module__.startswith("transformers.") for one in type(module).__mro__)
 
 
 def check(base: Any) -> None:
-    """Refuses a base that is not as transformers builds it. Nothing is computed."""
+    """Refuses a base that differs from what transformers builds, without computing anything."""
     _check_kind(base)
     _check_tensors(base)
     expected = _as_built(base)
@@ -85,11 +85,11 @@ def _layout(weight: Any) -> str:
 
 
 def _as_built(base: Any) -> Any:
-    """The base that transformers builds from the same config, without memory for its weights."""
+    """Returns the base that transformers builds from the same config, without memory for its weights."""
     try:
         with torch.device("meta"):
             return type(base)(copy.deepcopy(base.config)).eval()
-    except Exception as reason:  # noqa: BLE001: whatever its config makes transformers do
+    except Exception as reason:  # noqa: BLE001: a config can raise anything in transformers
         raise UnsupportedError(f"transformers builds no {type(base).__name__} from the model's own config ({reason}), so what it is "
                                "cannot be checked") from None
 
@@ -99,7 +99,7 @@ def _as_built(base: Any) -> Any:
 
 def _check_modules(base: Any, expected: Any) -> None:
     found, known = (dict(one.named_modules(remove_duplicate=False)) for one in (base, expected))
-    for name, module in found.items():  # from the outside in, so that the outermost strange one is named
+    for name, module in found.items():  # from the outside in, so that the outermost unknown module is named
         if name not in known:
             raise UnsupportedError(f"'{name}' ({_called(module)}) is no module of transformers' {type(base).__name__}{_help(module)}")
         if name:
@@ -120,7 +120,7 @@ def _check_module(name: str, module: Any, expected: Any) -> None:
 
 
 def constants(module: Any) -> Dict[str, Any]:
-    """What a module has beside tensors and modules that its output may depend on."""
+    """Returns the attributes of a module, beside tensors and modules, that its output may depend on."""
     return {name: value for name, value in vars(module).items()
             if name not in OF_TORCH and name not in WITHOUT_EFFECT and not name.startswith("_is_hf")}
 
@@ -128,7 +128,7 @@ def constants(module: Any) -> Dict[str, Any]:
 def _same(a: Any, b: Any) -> bool:
     if hasattr(a, "__func__") and hasattr(b, "__func__"):
         return a.__func__ is b.__func__
-    if type(a) is type(b) is functools.partial:  # two of these are never equal, as with hidden_act "gelu_pytorch_tanh"
+    if type(a) is type(b) is functools.partial:  # two partials are never equal, as with hidden_act "gelu_pytorch_tanh"
         return _same(a.func, b.func) and _same(a.args, b.args) and _same(a.keywords, b.keywords)
     try:
         return a is b or (type(a) is type(b) and bool(a == b))
@@ -142,7 +142,7 @@ def _short(value: Any) -> str:
 
 
 def _help(module: Any) -> str:
-    """What helps, by what the modules of known libraries are called."""
+    """Returns advice by the class names of known libraries."""
     inside = " ".join([_called(module), *(name for name, _ in module.named_parameters())]).lower()
     if "lora" in inside or "peft." in inside:
         return "; merge adapters into the weights first (peft: merge_and_unload())"
@@ -182,7 +182,7 @@ def check_unhooked(name: str, module: Any, top: bool = False) -> None:
 
 
 def check_no_global_hooks() -> None:
-    """Hooks of all modules in the process, as profilers set them."""
+    """Refuses hooks on all modules of the process, which profilers set."""
     for name in GLOBAL_HOOKS:
         for hook in getattr(torch.nn.modules.module, name, {}).values():
             raise UnsupportedError(f"a hook of all modules is registered ({getattr(hook, '__qualname__', _called(hook))}), which an accelerated "
@@ -190,7 +190,7 @@ def check_no_global_hooks() -> None:
 
 
 def _functions(base: Any) -> Iterator[Tuple[str, Any]]:
-    """Whatever computes: the functions of the module that defines the base, and the methods of all classes in it."""
+    """Yields all code that computes: the functions of the module that defines the base, and the methods of its classes."""
     home = vars(sys.modules[type(base).__module__])
     yield from ((f"{type(base).__module__}.{name}", one) for name, one in home.items())
     kinds: Dict[type, None] = {type(base): None}
@@ -222,14 +222,14 @@ def check_probe(base: Any, precision: str, encode: Any) -> None:
             expected = type(base).forward(base, input_ids=ids, attention_mask=mask, return_dict=True).last_hidden_state
     except RuntimeError as reason:
         if "not implemented for" in str(reason):
-            return  # PyTorch does not compute in this type on this processor, the library does
+            return  # PyTorch lacks this type on this processor, the library does not
         raise UnsupportedError(f"PyTorch itself does not run this {type(base).__name__} ({reason})") from None
     before, after = (tensor[mask.bool()].double() for tensor in (expected, encode(ids, mask)))
     if not after.isfinite().all():
         raise UnsupportedError(f"the hidden states of this {type(base).__name__} are no finite numbers")
     if not before.isfinite().all():
-        return  # PyTorch overflows in this type where the library does not: there is nothing to compare with
-    rounds = torch.get_float32_matmul_precision() != "highest"  # PyTorch may multiply in bfloat16 then
+        return  # PyTorch overflows in this type where the library does not, so there is nothing to compare with
+    rounds = torch.get_float32_matmul_precision() != "highest"  # PyTorch may then multiply in bfloat16
     bar = PROBE_ERROR[torch.bfloat16 if rounds else expected.dtype] + PRECISION_ERROR[precision]
     error = float((after - before).norm() / before.norm().clamp_min(1e-30))
     if not error <= bar:

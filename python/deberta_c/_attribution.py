@@ -35,7 +35,7 @@ class Attribution:
         self.steps = int(found["steps"])
 
     def figure(self, **style: Any) -> _program.Figure:
-        """The text with its tokens shaded, and bars over distances. style: width_mm=85, title=..., font_size=9 and others of a figure."""
+        """Draws the text with its tokens shaded, and bars over distances. style: options of a figure: width_mm=85, title=..., font_size=9."""
         def drawn(suffix: str, dpi: Optional[int] = None) -> bytes:
             with tempfile.TemporaryDirectory() as place:
                 path = str(Path(place) / f"figure{suffix}")
@@ -44,7 +44,7 @@ class Attribution:
         return _program.Figure(drawn(".svg"), "attributions", drawn, [self._command[1]])
 
     def save(self, path: Any, latex: Any = None, **style: Any) -> None:
-        """Writes the figure as the name says: .svg, .pdf or .png. latex: a .tex file that includes it, with caption and label."""
+        """Writes the figure in the format of the suffix: .svg, .pdf or .png. latex: a .tex file that includes it, with caption and label."""
         output_suffix(path, _program.FORMATS, [self._command[1]])
         if latex is None:
             self.figure(**style).save(path)
@@ -54,7 +54,7 @@ class Attribution:
 
 
 def attribute(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> Attribution:
-    """What Model.attribute does, of an open model."""
+    """Implements Model.attribute for an open model."""
     folder, given = _program._opened(model)
     if given.pop("layers", None):
         raise UnsupportedError("the model was opened with its first layers only, attributions are of whole models: open it without layers=")

@@ -1,4 +1,4 @@
-"""Texts, pairs and ids as the library's batches. SPDX-License-Identifier: MIT"""
+"""Turns texts, pairs and ids into batches of the library. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 import collections.abc
@@ -14,16 +14,16 @@ from . import _abi as abi
 from ._abi import ArgumentError, library, whole_number
 
 Text = Union[str, Tuple[str, str]]
-# Of size_t, which no count here fills, so that NumPy need not mix it with signed numbers.
+# Values have the type of size_t, so that NumPy need not mix it with signed numbers.
 INT32, BYTE, SIZE = np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.intp)
-LONGEST_UNASKED = 32768  # tokens of a text, as in the program: a longer one is more often a mistake than a wish
+LONGEST_UNASKED = 32768  # longest text in tokens unless the user allows more, as in the program: a longer one is more often a mistake
 
 
 def integers(values: Any, what: str, kind: np.dtype = INT32) -> np.ndarray:
-    """One row of integers, as it is where it is contiguous and of that type already."""
+    """Returns one row of integers, without a copy if it is contiguous and of that type."""
     try:
         row = np.asarray(values)
-    except ValueError:  # rows within a row
+    except ValueError:  # ragged rows
         row = np.empty((0, 0), object)
     if isinstance(values, np.ndarray) and values.dtype == object and row.ndim == 1:
         raise ArgumentError(f"{what}: expected integers, found an array of dtype object: make it one of int32")
@@ -40,11 +40,11 @@ def address(array: Optional[np.ndarray]) -> Optional[int]:
     return None if array is None else int(array.__array_interface__["data"][0])
 
 
-_MEMORY: Any = ctypes.c_char * sys.maxsize  # whatever lies behind an address: only as much of it is read as an array's shape says
+_MEMORY: Any = ctypes.c_char * sys.maxsize  # maps memory at an address; only as much of it is read as the array's shape says
 
 
 def view(place: int, shape: Tuple[int, ...], kind: str = "<f4", stride: int = 0) -> np.ndarray:
-    """The library's memory as an array, without a copy; valid as long as the library says. stride: floats from a row to the next."""
+    """Returns the library's memory as an array, without a copy; valid as long as the library says. stride: floats from row to row."""
     return np.ndarray(shape, kind, _MEMORY.from_address(place), 0, (4 * stride, 4) if stride else None)
 
 
@@ -62,9 +62,9 @@ class Batch(NamedTuple):
         return cls(_join(rows), np.array([0, *accumulate(map(len, rows))], SIZE), **others)
 
     def parts(self, most_tokens: int) -> Iterator[Tuple[int, Batch]]:
-        """Rows that are encoded together, and the number of the first of them."""
+        """Yields rows that are encoded together, and the index of the first of them."""
         first, last = 0, len(self.starts) - 1
-        while first < max(last, 1):  # an empty batch too, which the library refuses
+        while first < max(last, 1):  # also for an empty batch, which the library then refuses
             fitting = int(np.searchsorted(self.starts, self.starts[first] + most_tokens, "right")) - 1
             end = max(first + 1, fitting)
             tokens = slice(self.starts[first], self.starts[min(end, last)])
@@ -73,16 +73,16 @@ class Batch(NamedTuple):
             first = end
 
     def check_lengths(self, what: str, way: str) -> None:
-        """Refuses what is longer than anybody asks for without saying so. way: how to say so."""
+        """Refuses texts that are too long without explicit permission. way: how to allow them."""
         if len(self.ids) > LONGEST_UNASKED and (lengths := np.diff(self.starts)).max() > LONGEST_UNASKED:
             row = int(lengths.argmax())
             raise ArgumentError(f"{what} {row} has {lengths[row]} tokens, expected at most {LONGEST_UNASKED}, or more with {way}")
 
     def check_padding(self, pad: int) -> None:
-        """Warns, as transformers does, where a row begins or ends in padding and there is no mask."""
+        """Warns, as transformers does, if a row begins or ends in padding and there is no mask."""
         if self.mask is not None or not len(self.ids):
             return
-        if len(self.starts) == 2:  # the usual call, in which nothing may cost more than a microsecond
+        if len(self.starts) == 2:  # the usual call, which must not cost more than a microsecond here
             rows = [0] if len(self.ids) > 1 and (self.ids[0] == pad or self.ids[-1] == pad) else []
         else:
             begins, ends = self.starts[:-1], self.starts[1:] - 1
@@ -104,7 +104,7 @@ class Frame:
         self.end = [len(row) - int(row[::-1].argmax()) if row.any() else 0 for row in self.rows]
 
     def inside(self, batch: Batch) -> Batch:
-        """The batch without its padding. Absolute positions go on counting columns."""
+        """Returns the batch without its padding. Absolute positions still count columns."""
         if not self.texts:
             raise ArgumentError("the mask keeps no token of any text")
         late = [k for k in self.texts if self.begin[k]]
@@ -120,7 +120,7 @@ class Frame:
         return Batch.of_rows([batch.ids[part] for part in parts], token_types=cut[0], mask=cut[1], position_ids=cut[2])
 
     def asked(self, rows: Any) -> List[np.ndarray]:
-        """Numbers of tokens of each row that was given, as those of the rows that are computed. A head has nothing to say of a hole."""
+        """Converts token numbers of the given rows into those of the computed rows. Heads have no answer for a hole."""
         if len(rows) != len(self.rows):
             raise ArgumentError(f"at: {len(rows)} rows of token numbers, expected one for each of {len(self.rows)} texts")
         found = [integers(row, "at", SIZE) for row in rows]
@@ -132,13 +132,13 @@ class Frame:
         return [found[k] - self.begin[k] for k in self.texts]
 
     def check_heads(self, of_texts: bool) -> None:
-        """of_texts: a head that reads the first token of each text is asked."""
+        """Refuses masked first tokens if a head reads them. of_texts: a head that reads the first token of each text is asked."""
         if of_texts and len(self.texts) < len(self.rows):
             lost = next(k for k in range(len(self.rows)) if k not in self.texts)
             raise ArgumentError(f"the mask keeps no token of text {lost}, so that a head has nothing to read of it")
 
     def put_back(self, found: Dict[str, Any], of_places: bool) -> Dict[str, Any]:
-        """Results by name in the shapes of what was given. of_places: logits are of chosen tokens."""
+        """Returns results by name in the shapes of the given input. of_places: logits are of chosen tokens."""
         return {name: values if name == "logits.sequence" else self._placed(values, name.startswith("attn."), of_places and name.startswith("logits."))
                 for name, values in found.items()}
 
@@ -165,15 +165,15 @@ def _join(rows: Sequence[np.ndarray]) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------------------------- ids
 
 
-# What transformers' tokenizers and collators return beside the inputs of the encoder, which change none of its results.
+# Outputs of transformers' tokenizers and collators that do not affect the encoder's results.
 BESIDE = {"special_tokens_mask", "offset_mapping", "overflow_to_sample_mapping", "overflowing_tokens", "num_truncated_tokens", "length", "word_ids",
           "labels", "label", "start_positions", "end_positions", "next_sentence_label"}
-ASIDE = {"token_type_ids": "token_types", "attention_mask": "mask", "position_ids": "position_ids"}  # in a mapping, and as an argument
+ASIDE = {"token_type_ids": "token_types", "attention_mask": "mask", "position_ids": "position_ids"}  # name in a mapping, and as an argument
 MEANT = (("mask", "attention_mask"), ("type", "token_type_ids"), ("segment", "token_type_ids"), ("pos", "position_ids"))
 
 
 def _of_mapping(given: Mapping[str, Any], arguments: Dict[str, Any]) -> Tuple[Any, Dict[str, Any]]:
-    """Its ids, and what stands beside them, with the arguments. A name that is not known may be a mask that would be lost."""
+    """Returns the ids and other inputs of a mapping, with the arguments. An unknown name is refused, as it may be a mask."""
     if "input_ids" not in given:
         texts = "; texts are given as they are, pairs as tuples (text, second text)" if "text" in given else ""
         raise ArgumentError(f"expected a mapping with input_ids, found {list(given)[:8]}{texts}")
@@ -189,7 +189,7 @@ def _of_mapping(given: Mapping[str, Any], arguments: Dict[str, Any]) -> Tuple[An
 
 
 def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None, position_ids: Any = None) -> Batch:
-    """ids: one row, a list of rows, a 2-D array, or a mapping as tokenizers give it; the others as many, row by row."""
+    """Makes a batch. ids: one row, a list of rows, a 2-D array, or a mapping from a tokenizer; the others have the same rows."""
     if _is_row(ids) and token_types is None and mask is None and position_ids is None:
         return Batch.of_rows([integers(ids, "ids")])
     if isinstance(ids, collections.abc.Mapping):
@@ -213,7 +213,7 @@ def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None, position_i
 
 
 def _is_row(given: Any) -> bool:
-    """The usual call, which is not asked whether it is something else."""
+    """Recognizes the usual call, a single row of ids, quickly."""
     return type(given) is np.ndarray and given.ndim == 1 and given.dtype.kind in "iu"
 
 
@@ -248,20 +248,20 @@ def as_texts(inputs: Any, or_ids: bool = False) -> "Tuple[Optional[List[Text]], 
 
 
 def one_text(what: str, given: Any) -> str:
-    """A str where one text is due."""
+    """Checks that a value is one text."""
     if not isinstance(given, str):
         raise ArgumentError(f"{what}: expected a text, found {_kind(given)}")
     return str(given)
 
 
 def _textual(several: Sequence[Any]) -> bool:
-    """Texts by their first element, which is no id: the others are compared with it."""
+    """Decides by the first element whether these are texts rather than ids."""
     first = next(iter(several), None)
     return isinstance(first, (str, bytes, tuple)) or (isinstance(first, list) and len(first) > 0 and isinstance(first[0], (str, bytes)))
 
 
 def _several(inputs: Any) -> Optional[List[Any]]:
-    """Elements of a list, of a 1-D array of texts, of a column of a table; None: nothing of the kind."""
+    """Returns elements of a list, of a 1-D array of texts, of a column of a table; None for anything else."""
     if isinstance(inputs, list):
         return inputs
     if isinstance(inputs, (str, bytes, bytearray, tuple, range)):
@@ -289,12 +289,12 @@ def _kind(thing: Any) -> str:
 
 
 def described(place: Any) -> Dict[str, Any]:
-    """A deberta_place."""
+    """Returns a deberta_place as a dictionary."""
     return {name: [getattr(place, name).begin, getattr(place, name).end] for name in ("characters", "bytes")}
 
 
 def _utf8(text: str) -> bytes:
-    """The library would read half a surrogate pair as U+FFFD."""
+    """Encodes a text; half a surrogate pair is refused, as the library would read it as U+FFFD."""
     try:
         return text.encode()
     except UnicodeEncodeError as reason:
@@ -303,7 +303,7 @@ def _utf8(text: str) -> bytes:
 
 
 class Cut:
-    """Tokens of a text or a pair, in the library's memory as long as this is there."""
+    """Tokens of a text or a pair, in the library's memory as long as this object lives."""
 
     def __init__(self, tokenizer: Any, item: Text, max_tokens: Optional[int]) -> None:
         parts = item if isinstance(item, tuple) else (item,)
@@ -316,7 +316,7 @@ class Cut:
         self.count = self.list.contents.count
 
     def values(self, name: str, kind: str = "<i4", *columns: int) -> np.ndarray:
-        """An array of deberta_tokens by its name, copied: the list goes with its Cut."""
+        """Returns an array of deberta_tokens by its name, copied, because the list is freed with its Cut."""
         return view(getattr(self.list.contents, name), (self.count, *columns), kind).copy()
 
     def name(self, token: int) -> Optional[str]:
@@ -327,7 +327,7 @@ class Cut:
 
 
 def batch_of_cuts(cuts: List[Cut], limited: bool = True) -> Batch:
-    """limited: unless somebody has said how long texts may be."""
+    """Makes a batch of tokenized texts. limited: the user has set no maximal length."""
     types = np.concatenate([cut.values("token_types") for cut in cuts])
     batch = Batch.of_rows([cut.values("ids") for cut in cuts], token_types=types if types.any() else None)
     if limited:
@@ -336,7 +336,7 @@ def batch_of_cuts(cuts: List[Cut], limited: bool = True) -> Batch:
 
 
 class Tokenizer:
-    """That of a model's folder, opened when it is first needed."""
+    """The tokenizer of a model's folder, opened when it is first needed."""
 
     def __init__(self, folder: str) -> None:
         self._folder, self._opened = folder, abi.Owned(library.tokenizer_free)
@@ -353,7 +353,7 @@ class Tokenizer:
 
     @property
     def notes(self) -> List[str]:
-        """Of its files, once it is open."""
+        """Returns the notes on its files, once it is open."""
         return abi.notes_of(library.tokenizer_note, self._opened.handle) if self._opened.handle else []
 
     def cut(self, items: List[Text], max_tokens: Optional[int]) -> List[Cut]:

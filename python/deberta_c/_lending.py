@@ -22,22 +22,22 @@ from ._ragged import Ragged, kind_of, numbers, values_of
 from ._session import Capture, Session, Sessions
 
 PROBABILITIES = abi.COMPONENTS.index("probs")
-POOLER = "ContextPooler"  # of transformers' classifiers and multiple choice
+POOLER = "ContextPooler"  # class of transformers' classifiers and multiple choice
 PATIENCE_S = 60
-LARGEST_BATCH = 4096  # tokens that are encoded together: more saves nothing, and takes memory
-NOT_THE_ENCODER_S = ("architectures", "id2label", "label2id", "num_labels")  # of a configuration
+LARGEST_BATCH = 4096  # tokens that are encoded together: more saves no time, and takes memory
+NOT_THE_ENCODER_S = ("architectures", "id2label", "label2id", "num_labels")  # keys of a configuration
 UNDO = "deberta_c.restore(model) first"
 AGAIN = "deberta_c.restore(model) and accelerate it again"
 WHOLE = (torch.int64, torch.int32)
 
 
 def _modules(holder: Any) -> List[Any]:
-    """The torch modules that a pipeline, a CrossEncoder, a GLiNER model holds, each once."""
+    """Returns the torch modules that a pipeline, a CrossEncoder, a GLiNER model holds, each once."""
     return list({id(module): module for module in _held(holder, 0, True)}.values())
 
 
 def _held(holder: Any, depth: int, look_around: bool) -> Iterator[Any]:
-    """Through .model, and once on the way through attributes of any name (.client, ._model), as classes of other libraries have them."""
+    """Follows .model, and at most once attributes of any name (.client, ._model), as classes of other libraries have them."""
     if isinstance(holder, torch.nn.Module):
         yield from holder.modules()
     elif depth < 3 and hasattr(holder, "model"):
@@ -57,7 +57,7 @@ def bases(holder: Any) -> List[Any]:
 
 
 def check(holder: Any, base: Any) -> None:
-    """Refuses what the library would run otherwise than PyTorch does, before anything is changed."""
+    """Refuses, before anything is changed, whatever the library would compute differently from PyTorch."""
     as_built.check(base)
     as_built.check_no_global_hooks()
     others = {id(one) for other in bases(holder) if other is not base for one in other.encoder.parameters()}
@@ -73,7 +73,7 @@ def check(holder: Any, base: Any) -> None:
 
 
 def guard(holder: Any, accelerated: "Accelerated") -> None:
-    """train(), half() and load_state_dict() of all that holds the base are refused before they change anything."""
+    """Makes train(), half() and load_state_dict() of all holders of the base refuse before they change anything."""
     for module in _modules(holder):
         if module is not accelerated.encoder and any(accelerated.encoder is one for one in module.modules()):
             accelerated.guard(module)
@@ -100,7 +100,7 @@ def _in_pytorch(inside: Any, forward: Any) -> bool:
 
 
 def _open(base: Any, threads: Optional[int], precision: str) -> abi.Owned:
-    """The library's model of these weights, read where they lie; nothing but the word table is needed of them afterwards."""
+    """Opens the library's model of these weights, read in place; later only the word table is still needed."""
     weights = {name: tensor.detach() for name, tensor in base.named_parameters(remove_duplicate=False)}
     tensors = [(name.encode(), one.data_ptr(), DTYPES.index(one.dtype), one.dim(),
                 *((abi.SIZE * max(one.dim(), 1))(*numbers) for numbers in (one.shape, one.stride()))) for name, one in weights.items()]
@@ -129,7 +129,7 @@ class _Lent:
         try:
             for name, parameter in encoder.named_parameters():
                 self._lend(name, parameter)
-        except BaseException:  # also Ctrl-C: what was let go so far comes back
+        except BaseException:  # also after Ctrl-C: released weights come back
             self.give_back()
             raise
 
@@ -143,7 +143,7 @@ class _Lent:
         parameter.data = self.nothing[whole.dtype].expand(whole.shape)
 
     def _read(self, name: str, parameter: Any, shape: Any) -> Any:
-        """A parameter as the library gives it back, or None."""
+        """Returns a parameter as the library gives it back, or None."""
         found = np.empty(tuple(shape), np.float32)
         try:
             library.model_read_weight(self.weights.handle, f"encoder.{name}".encode(), address(found), found.size)
@@ -152,13 +152,13 @@ class _Lent:
         return torch.from_numpy(found).to(parameter.dtype)
 
     def untouched(self) -> bool:
-        """Whether nobody has put other values into the parameters that are lent."""
+        """Returns true if the lent parameters still hold their placeholder values."""
         return all(one.data_ptr() in self.places for one in self.parameters) and all(one.isnan() for one in self.nothing.values())
 
     def give_back(self) -> Any:
         for name, parameter in self.encoder.named_parameters():
             if parameter.data_ptr() not in self.places:
-                continue  # it was given another value meanwhile, or never let go
+                continue  # it was given another value meanwhile, or was never released
             shape, difference, whole = self.kept[name]
             if whole is None:
                 whole = self._read(name, parameter, shape)
@@ -169,12 +169,12 @@ class _Lent:
 
 
 def _bits(values: Any) -> Any:
-    """The same bits as integers, which wrap around."""
+    """Returns the same bits as integers, which wrap around."""
     return values.contiguous().view(getattr(torch, f"int{8 * values.element_size()}"))
 
 
 class _Embeddings:
-    """What stays in PyTorch and was read once: whether it is still what it was. The word table is read where it lies."""
+    """Detects changes of tensors that stay in PyTorch and were read once. The word table is read in place."""
 
     def __init__(self, module: Any) -> None:
         self.module, self.table = module, module.word_embeddings.weight
@@ -199,7 +199,7 @@ class _Embeddings:
 
 
 class _WithoutGradient(torch.autograd.Function):
-    """Outputs that require a gradient, as they did before, for which none can be had."""
+    """Keeps outputs that require a gradient, as before, although none can be computed."""
 
     @staticmethod
     def forward(_context: Any, _anchor: Any, tensors: Any) -> Any:
@@ -212,13 +212,13 @@ class _WithoutGradient(torch.autograd.Function):
 
 
 class Accelerated:
-    """Stands in for the forward of a base model, once it has taken over; callable like it."""
+    """Replaces the forward of an accelerated base model, and is callable like it."""
 
     @torch.inference_mode(False)
     def __init__(self, base: Any, isa: Optional[str], threads: Optional[int], precision: str, sessions: int) -> None:
         self.base, self.options = base, {"isa": isa, "threads": threads, "precision": precision, "sessions": sessions}
-        self.is_pooled = self.is_said = False  # a classifier reads the first row; that first tokens are masked was said
-        self.guarded: List[Tuple[Any, Any]] = []  # modules whose methods are ours, and what else is registered with them
+        self.is_pooled = self.is_said = False  # a classifier reads the first row; a note on masked first tokens was given
+        self.guarded: List[Tuple[Any, Any]] = []  # modules whose methods are replaced, and what else is registered with them
         self.weights = _open(base, threads, precision)
         self.sessions = Sessions(self.weights, isa, threads, sessions)
         self.dtype = base.embeddings.word_embeddings.weight.dtype
@@ -242,13 +242,13 @@ class Accelerated:
             assert session
             return self._encode(session, Ragged(ids.numpy(), mask.numpy(), None, None), False, False)[0]
 
-    @torch.inference_mode(False)  # within it weights would come back as tensors that never learn again
+    @torch.inference_mode(False)  # inside inference mode weights would come back as tensors that cannot be trained
     def undo(self) -> None:
         with self.sessions.closing():
             if self.lent:
                 self.base.encoder = self.encoder = self.lent.give_back()
             for name, method in (("forward", self.forward), ("_apply", self.apply)):
-                if vars(self.base).get(name) == method:  # not where somebody has wrapped it since, which then calls PyTorch's
+                if vars(self.base).get(name) == method:  # not if it has been wrapped since, in a wrapper that calls PyTorch's
                     delattr(self.base, name)
         self.weights.close()  # after its sessions
         for module, registered in self.guarded:
@@ -274,7 +274,7 @@ class Accelerated:
         self.guarded.append((module, register(refuse) if register else module._register_load_state_dict_pre_hook(refuse, with_module=True)))
 
     def apply(self, fn: Any, *arguments: Any, **options: Any) -> Any:
-        """to(), half(), share_memory() of the base: nothing may change, not even a part of it."""
+        """Refuses to(), half(), share_memory() of the base, which must not change even in part."""
         self.check_move(fn)
         return self.base
 
@@ -324,7 +324,7 @@ class Accelerated:
         return out if (config.return_dict if return_dict is None else return_dict) else out.to_tuple()
 
     def check_first(self, ragged: Ragged) -> None:
-        """A text whose first token is masked begins behind it; its first row is zero, and no head may answer by that."""
+        """Refuses a text whose first token is masked: its first row is zero, and no head may answer from that."""
         late = ragged.texts[ragged.begin[ragged.texts] > 0]
         if len(late) and self.is_pooled:
             raise UnsupportedError(f"the first token of text {late[0]} is masked, which the classifier reads: pad on the right (tokenizer.padding_side), or {UNDO}")
@@ -338,20 +338,20 @@ class Accelerated:
         return any(one.requires_grad for one in (*self.embeddings.module.parameters(), *weights))
 
     def describe(self) -> Dict[str, Any]:
-        """What it runs by."""
+        """Returns how it runs."""
         with self.sessions.one() as session:
             assert session
             handle = session.prepare()
             return {"threads": int(library.session_threads(handle)), "isa": library.isa_name(library.session_isa(handle)).decode()}
 
     def memory_bytes(self) -> int:
-        """What the library holds: weights, and a session."""
+        """Returns the library's memory: weights, and a session."""
         with self.sessions.one() as session:
             assert session
             return int(library.model_describe(self.weights.handle).contents.memory_bytes + library.session_memory_bytes(session.prepare()))
 
     def check_options(self, **asked: Any) -> None:
-        """Refuses to pass over options of another accelerate() of what is accelerated already."""
+        """Refuses another accelerate() with different options for a base that is accelerated already."""
         for name, value in asked.items():
             if value != self.options[name]:
                 raise UnsupportedError(f"the model is accelerated already, with {name}={self.options[name]!r}, not {value!r}: {UNDO}")
@@ -372,14 +372,14 @@ class Accelerated:
 
 
 def _without_gradient(last: Any, states: Any, maps: Any) -> Tuple[Any, Any, Any]:
-    """The last hidden state is the last of all, if these are there, as before."""
+    """Returns states with the last hidden state as the last of all, if these are there, as before."""
     first = states or (last,)
     found = _WithoutGradient.apply(torch.empty(0, requires_grad=True), [*first, *(maps or ())])
     return found[len(first) - 1], states and found[:len(first)], maps and found[len(first):]
 
 
 TAKES_NO_WEIGHTS = f"takes no weights (load_state_dict): {UNDO}"
-GUARDED = ("train", "_apply")  # methods of whatever holds the base
+GUARDED = ("train", "_apply")  # replaced methods of the objects that hold the base
 
 
 def _guarded_train(module: Any) -> Any:
@@ -389,7 +389,7 @@ def _guarded_train(module: Any) -> Any:
 
 
 def _guarded_apply(module: Any) -> Any:
-    """Modules that were registered before the encoder would have been moved when it refuses."""
+    """Refuses before modules that were registered earlier than the encoder are moved."""
     def apply(fn: Any, *arguments: Any, **options: Any) -> Any:
         for one in module.modules():
             if isinstance(one, AcceleratedEncoder):
@@ -405,7 +405,7 @@ def _refusing(what: str) -> Any:
 
 
 class AcceleratedEncoder(torch.nn.Module):
-    """What takes the encoder's place: nothing to train, to move or to store."""
+    """Replaces the encoder: it has nothing to train, to move or to store."""
 
     load_state_dict = _refusing(TAKES_NO_WEIGHTS)
     state_dict = _refusing(f"has given its weights to the library, so it can be neither stored nor exported: {UNDO}")
@@ -423,7 +423,7 @@ class AcceleratedEncoder(torch.nn.Module):
         return _refusing(f"does not train: {UNDO}")(self) if mode else super().train(mode)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *_others: Any) -> None:
-        """Also as a part of something that was never guarded."""
+        """Refuses to load weights, also as a part of a model that was not guarded."""
         if any(name.startswith(prefix) for name in state_dict):
             _refusing(TAKES_NO_WEIGHTS)(self)
 

@@ -12,7 +12,7 @@ from . import _abi as abi
 from ._abi import ArgumentError, library, one_of, terminated, whole_number
 from . import _attribution, _program
 from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers
-from ._session import Capture, Changes, Matrices, Session, parse_ablations
+from ._session import Capture, Changes, Matrices, Session, check_not_closed, parse_ablations
 from ._tasks import Tasks
 
 
@@ -21,10 +21,10 @@ class Tokens(NamedTuple):
 
     ids: np.ndarray  # int32 [n]
     token_types: np.ndarray  # int32 [n]: 1 for the pair and its [SEP], else 0
-    tokens: List[str]  # as the vocabulary writes them
-    characters: np.ndarray  # [n, 2] begin and end in its segment, in characters; 0, 0 of [CLS] and [SEP]
+    tokens: List[str]  # as written in the vocabulary
+    characters: np.ndarray  # [n, 2] begin and end in its segment, in characters; 0, 0 for [CLS] and [SEP]
     bytes: np.ndarray  # [n, 2] the same in bytes of UTF-8
-    roles: np.ndarray  # uint8 [n]: 0 of the text, 1 a special token that the text spells, 2 [CLS] and [SEP]
+    roles: np.ndarray  # uint8 [n]: 0 for text, 1 for a special token spelt in the text, 2 for [CLS] and [SEP]
 
 
 class Model(Tasks, contextlib.AbstractContextManager["Model"]):
@@ -55,18 +55,23 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             abi.note(sentence)
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
-        """Another model of the same weights, with threads and memory of its own, for another thread of the program."""
+        """Another model of the same weights, with threads and memory of its own, for another thread of the program. Raises ArgumentError
+        where this one is closed."""
         self._session.check_open()
         other = object.__new__(Model)
         Tasks.__init__(other, self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}}, self._memory_limit)
         return other
 
     def close(self) -> None:
-        """Frees the session now; the weights go with the last model that shares them."""
+        """Frees the session now; the weights are freed with the last model that shares them."""
         if self._weights.handle:
             with self._session.working():
                 self._session.close()
                 self._session.weights = self._weights = abi.Owned(library.model_free)
+
+    def _check_not_closed(self) -> None:
+        """Raises ArgumentError after close()."""
+        check_not_closed(self._weights)
 
     def __exit__(self, *reason: Any) -> None:
         self.close()
@@ -78,7 +83,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     @property
     def info(self) -> Dict[str, Any]:
-        """Shape, memory and heads: deberta_model_info by name; tasks: names of the heads that the checkpoint holds."""
+        """Returns deberta_model_info by name: shape, memory and heads; tasks: names of the heads that the checkpoint holds."""
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
             return {**{name: getattr(info, name) for name, _ in info._fields_ if name != "tasks_present"}, "name": info.name.decode(),
@@ -87,7 +92,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     @property
     def labels(self) -> List[str]:
-        """Of the classifier, or of the token head; LABEL_k where config.json names none."""
+        """Returns the labels of the classifier, or of the token head; LABEL_k where config.json names none."""
         info = self.info
         return [self._label(k) for k in range(info["sequence_labels"] or info["token_labels"])]
 
@@ -100,18 +105,18 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     @property
     def isa(self) -> str:
-        """The instruction set that encodes."""
+        """The instruction set of the session."""
         with self._session.working():
             return str(library.isa_name(library.session_isa(self._session.prepare())).decode())
 
     @property
     def threads(self) -> int:
-        """Threads that encode."""
+        """The number of threads of the session."""
         with self._session.working():
             return int(library.session_threads(self._session.prepare()))
 
     def digest(self) -> str:
-        """SHA-256 of the checkpoint's files; empty for a made-up model."""
+        """Returns the SHA-256 of the checkpoint's files; empty for a synthetic model."""
         text = ctypes.create_string_buffer(65)
         with self._session.working():
             library.model_digest(self._weights.handle, text)
@@ -120,7 +125,9 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     # ----------------------------------------------------------------------------------------------------------- tokens
 
     def tokenize(self, texts: Any, max_tokens: Optional[int] = None) -> Any:
-        """Tokens of a text, or of a pair (text, second text); of a list of these a list. max_tokens cuts, frame included."""
+        """Tokens of a text, or of a pair (text, second text); of a list of these a list. max_tokens cuts, frame included. A Tokens holds
+        ids, token_types and roles [n], character_spans and byte_spans [n, 2], begin and end. Raises ArgumentError for what is no text,
+        FileError where the folder holds no tokenizer."""
         items, single = as_texts(texts)
         assert items is not None
         with self._session.working():
@@ -130,7 +137,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         return found[0] if single else found
 
     def detokenize(self, ids: Any) -> str:
-        """The text that ids stand for, without [CLS], [SEP] and [PAD]."""
+        """The text that ids stand for, without [CLS], [SEP] and [PAD]. ids: integers [n]. Raises ArgumentError for an id outside the vocabulary."""
         with self._session.working():
             return self._tokenizer.spell(integers(ids, "ids"))
 
@@ -155,6 +162,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         ".p2c", ".logits" [B, heads, n, n] of the chosen heads in ascending order; "logits.sequence" [B, labels], "logits.rtd" [B, n],
         "logits.mlm", ".mlm_emd", ".token", ".qa" [B, n, labels]. Where lengths differ, a list of B arrays without the first axis.
         Results are the same bits for any batch_tokens, the number of tokens that are encoded together.
+        Raises ArgumentError for inputs and options that it cannot take and for a closed model, UnsupportedError for a head or a term that
+        the model has not, OutOfMemoryError beyond memory_limit.
         """
         one_of("hidden", hidden, "last", "all", None)
         most_tokens = whole_number("batch_tokens", batch_tokens)
@@ -174,7 +183,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             if frame:
                 batch, at = frame.inside(batch), None if at is None else frame.asked(at)
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits and at is None and not changes:
-                rows = self._session.encode(batch)  # the usual call, without what others need
+                rows = self._session.encode(batch)  # the usual call, without the steps that other calls need
                 found = {f"hidden_states.{self._session.layers}": rows.copy()[None]}
                 return frame.put_back(found, False) if frame else found
             last = self._session.layers
@@ -186,7 +195,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             return frame.put_back(found, at is not None) if frame else found
 
     def _heads(self, logits: Any, at: Any) -> Dict[int, int]:
-        """Columns of the logits of each head that is asked."""
+        """Returns the number of logits of each head that is asked."""
         if isinstance(logits, (bool, np.bool_)) or logits is None:
             found = self._widths() if logits else {}
         else:
@@ -200,7 +209,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         return found
 
     def _wanted(self, attention: Any, components: Any) -> Dict[Tuple[int, int], List[int]]:
-        """The heads that are captured of each layer and component."""
+        """Returns the heads to capture for each layer and component."""
         info = library.model_describe(self._weights.handle).contents
         terms = [k for k, there in enumerate((True, info.has_c2p, info.has_p2c, True)) if there]  # in the order of abi.COMPONENTS
         wanted: Dict[Tuple[int, int], List[int]] = {}
@@ -234,7 +243,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         return found
 
     def position_row(self, distance: int) -> int:
-        """The row of the relative table that c2p and p2c read for a query minus key distance."""
+        """The row, 0 to 2K - 1, of the relative table that c2p and p2c read for a query minus key distance, in tokens."""
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
             return int(library.position_row(info, abi.REFERENCES.index(self.opened_with.get("reference", "auto")), whole_number(
@@ -252,7 +261,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     @contextlib.contextmanager
     def ablate(self, terms: str) -> Iterator["Model"]:
-        """Within the block, takes terms out: "c2p@3:5", "p2c=mean@all,c2c@0", as --ablate of the program does."""
+        """Removes terms within the block: "c2p@3:5", "p2c=mean@all,c2c@0", as --ablate of the program does."""
         terms = "".join(str(terms).split())
         added, before = parse_ablations(terms), (self._session.ablations, self.ablated)
         try:
@@ -269,22 +278,29 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     def trace(self, text: Any = None, pair: Optional[str] = None, **options: Any) -> Dict[str, Any]:
         """Which states, heads and terms bring an answer back into a corrupted text: `deberta attention trace` with its options (corrupted=,
-        mask_word=, swap= or noise=; answer="were,was", class_=), as arrays. attention_figure(m, text, kind="trace", ...) draws it."""
+        mask_word=, swap= or noise=; answer="were,was", class_=), as arrays. attention_figure(m, text, kind="trace", ...) draws it.
+
+        Gives docs/json.md, deberta-trace/1, with measures and shares as float64 arrays: states [L + 1, tokens], heads, c2c, c2p and p2c
+        [L, A]; shares have no unit, measures are those of the answer, in logits. Raises ArgumentError for a closed model and for options
+        that the program does not take, UnsupportedError for a model opened with layers=."""
         return _program.trace(self, text, pair, **options)
 
     def receptive_field(self, **options: Any) -> Dict[str, Any]:
-        """What `deberta receptive-field --json` says of this model: docs/receptive-field.md has the members."""
+        """What `deberta receptive-field --json` says of this model, distances in tokens: docs/receptive-field.md has the members. options: as
+        of the program (tokens=512, depth=2). Raises ArgumentError for a closed model and for options that the program does not take."""
+        self._check_not_closed()
         return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **options})
 
     def attribute(self, text: Any, pair: Optional[str] = None, **options: Any) -> "_attribution.Attribution":
         """Which words, distances and positions an answer comes from (docs/attribution.md). text: one text, or a pair as a tuple. options: as
         of `deberta attribute` (class_="Moby-Dick", answer="store,house", token="captain", of="log-probability", baseline="pad", steps=64,
-        parts=["words", "distances"])."""
+        parts=["words", "distances"]). Values are logits, or natural logarithms with of="log-probability". Raises ArgumentError for a closed
+        model and for options that the program does not take, UnsupportedError within ablate and for a model opened with layers=."""
         return _attribution.attribute(self, text, pair, **options)
 
 
 class Asked:
-    """Tokens of each text, in a batch of texts."""
+    """Chosen tokens of each text, in a batch of texts."""
 
     def __init__(self, batch: Batch, rows: Any) -> None:
         lengths = np.diff(batch.starts)
@@ -301,7 +317,7 @@ class Asked:
         self.starts = np.append(0, np.cumsum([len(row) for row in found])).astype(SIZE)
 
     def by_text(self, rows: np.ndarray) -> Any:
-        """An array [texts, tokens, ...] where all texts have as many, else a list."""
+        """Returns an array [texts, tokens, ...] if all texts have equally many tokens, else a list."""
         counts = np.diff(self.starts)
         if (counts == counts[0]).all():
             return rows.reshape(len(counts), counts[0], *rows.shape[1:])
@@ -309,7 +325,7 @@ class Asked:
 
 
 def _chosen(what: str, expected: str, given: Any, *counts: int) -> List[Tuple[int, ...]]:
-    """Layers, or layers and heads, in ascending order: all, none, or those that are given."""
+    """Returns layers, or layers and heads, in ascending order: all, none, or the given ones."""
     if given is None or (isinstance(given, str) and given == "all"):
         return list(np.ndindex(*counts)) if given else []
     try:

@@ -1,4 +1,4 @@
-"""What every output is asked before it is written. SPDX-License-Identifier: MIT"""
+"""Checks output paths before anything is written. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 import os
@@ -38,7 +38,7 @@ def _files(inputs: Sequence[str]) -> Iterator[str]:
 
 
 def _identity(path: str) -> "Tuple[int, int] | None":
-    """What tells a regular file from all others, however it is called."""
+    """Returns the identity of a regular file, the same for all its names."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What the program that comes with this package does best: measure, draw, describe. SPDX-License-Identifier: MIT
+"""Calls the program that comes with this package: to measure, draw, describe. SPDX-License-Identifier: MIT
 
 Measuring must not share a process with Python, and drawing and receptive fields are no part of the library; their JSON and SVG are
 contracts (docs/json.md)."""
@@ -22,20 +22,20 @@ from ._inputs import as_texts, one_text
 from ._outputs import output_suffix, write_output
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(BUILT / "deberta")
 SCREEN_DPI = 144
-FORMATS = (".svg", ".pdf", ".png")  # of a figure
-SEVERAL_TEXTS = ("difference", "kernel")  # kinds of figures
+FORMATS = (".svg", ".pdf", ".png")  # formats of a figure
+SEVERAL_TEXTS = ("difference", "kernel")  # kinds of figures that take several texts
 OTHER_INPUTS, WRITTEN = ("ids", "input", "file"), ("numbers", "latex")  # options of a figure that name inputs, and files that it writes
 _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes: a wrong command line, bad input, the system
 
 
 def _words(options: Dict[str, Any]) -> List[str]:
-    """threads=2, heads=[0, 3], breakdown=True as --threads 2 --heads 0,3 --breakdown."""
+    """Turns threads=2, heads=[0, 3], breakdown=True into --threads 2 --heads 0,3 --breakdown."""
     given = {name.rstrip("_"): value for name, value in options.items() if value is not None and value is not False}
     return [word for name, value in given.items() for word in (["--" + name.replace("_", "-")] + ([] if value is True else [_word(name, value)]))]
 
 
 def _word(name: str, value: Any) -> str:
-    """A number, a word, or several of these with commas, as the program takes layers, heads and ids; never what str() makes of something."""
+    """Returns a number, a word, or several of these with commas, as the program takes layers, heads and ids; refuses other types."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, (str, int, float, os.PathLike)):
         return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
@@ -46,20 +46,20 @@ def _word(name: str, value: Any) -> str:
 
 
 def _own_words(said: str) -> str:
-    """A sentence of the program as one of this package: options are arguments here, and `deberta COMMAND --help` is nobody's here."""
+    """Rewords a sentence of the program for Python: options are arguments here, and there is no `deberta COMMAND --help`."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("see: ")]
-    first = next((k for k, line in enumerate(lines) if line.startswith("deberta")), 0)  # behind notes
+    first = next((k for k, line in enumerate(lines) if line.startswith("deberta")), 0)  # after the notes
     kept = [re.sub("^note: ", "", line) for line in lines[first:]]
     sentence = re.sub(r"^deberta( [a-z-]+)*: ", "", "\n".join(kept))
     return re.sub(r"--([a-z][a-z-]+)", lambda option: option[1].replace("-", "_") + "=", sentence)
 
 
 def run(*arguments: str, **options: Any) -> bytes:
-    """Standard output of the program; what it refuses is an exception with its sentence, what it notes a NoteWarning."""
+    """Returns standard output of the program; its errors become exceptions with its sentence, its notes NoteWarnings."""
     command = [PROGRAM, *arguments, *_words(options)]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
-    except (OSError, ValueError) as reason:  # a file that is not there; a text with NUL
+    except (OSError, ValueError) as reason:  # a missing file, or a text with NUL
         raise Error(f"{PROGRAM}: cannot be run: {getattr(reason, 'strerror', None) or reason}") from None
     if done.returncode:
         sentence = _own_words(done.stderr.decode("utf-8", "replace")) or f"{' '.join(command)} ended with {done.returncode}"
@@ -71,7 +71,7 @@ def run(*arguments: str, **options: Any) -> bytes:
 
 
 def json_of(*arguments: str, out: Any = None, **options: Any) -> Dict[str, Any]:
-    """What the program says as JSON. out: a file for the same, .json; it may be none of the arguments."""
+    """Returns the program's JSON. out: a .json file for a copy; it may be none of the arguments."""
     if out is not None:
         output_suffix(out, (".json",), arguments)
     if options.get("plot") is not None:
@@ -88,14 +88,18 @@ def json_of(*arguments: str, out: Any = None, **options: Any) -> Dict[str, Any]:
 
 
 def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
-    """The folder of a model, and what an open one was opened with: the program opens it again in the same way."""
+    """The folder of a model, and what an open one was opened with: the program opens it again in the same way. Of a closed one nothing is
+    made, as nothing is encoded."""
+    if hasattr(model, "_check_not_closed"):
+        model._check_not_closed()
     return (model.path, dict(model.opened_with)) if hasattr(model, "opened_with") else (os.fsdecode(terminated("model", model)), {})
 
 
 def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
     """Latency of `deberta bench`, one dictionary a point, as pandas.DataFrame takes them: model, isa, threads, layers, batch, n,
     median_s, samples_s and the others of docs/json.md, deberta-bench/1. model: a folder or a Model. options: as of the program
-    (tokens=[16, 128], threads=2)."""
+    (tokens=[16, 128], threads=2). Names that end in _s are seconds, in _bytes bytes. Raises ArgumentError for a closed model and for
+    options that the program does not take."""
     folder, given = _opened(model)
     if "layers" in given:
         given["depth"] = given.pop("layers")
@@ -114,7 +118,7 @@ class Figure:
         self._made: Dict[Tuple[str, Optional[int]], bytes] = {(".svg", None): svg}
 
     def _as(self, suffix: str, dpi: Optional[int] = None) -> bytes:
-        """dpi: None as the options of the figure say."""
+        """Returns another format. dpi: None means that of the figure's options."""
         if (suffix, dpi) not in self._made:
             if self._draw is None:
                 raise UnsupportedError(f"this figure is there as SVG alone, so that no {suffix} can be made of it")
@@ -125,12 +129,12 @@ class Figure:
         return self.svg.decode()
 
     def _repr_html_(self) -> str:
-        own = f"\\g<0>f{hashlib.sha256(self.svg).hexdigest()[:8]}-"  # several figures stand in one page, where an id is the first's
+        own = f"\\g<0>f{hashlib.sha256(self.svg).hexdigest()[:8]}-"  # ids must be unique where several figures are in one page
         text = re.sub(r'\bid="|url\(#|href="#', own, self.svg.decode())
         return f'<figure aria-label="{html.escape(self.title, quote=True)}">{text[text.index("<svg"):]}</figure>'
 
     def _repr_png_(self) -> Optional[bytes]:
-        """For front ends that show no SVG; None where the figure can no longer be drawn."""
+        """Returns a PNG for front ends that show no SVG; None if the figure can no longer be drawn."""
         try:
             return self._as(".png", SCREEN_DPI)
         except Error:
@@ -142,12 +146,12 @@ class Figure:
 
 
 def _drawing(svg: bytes) -> bytes:
-    """A figure without the command that made it and the names that are made of that."""
+    """Returns a figure without its command and the names that are made of it."""
     return re.sub(rb'<entry key="Command">.*?</entry>|(?<=id=")[^"]*|(?<=url\(#)[^)]*|(?<=href="#)[^"]*', b"", svg, flags=re.S)
 
 
 def _texts_of_figure(text: Any, pair: Any, kind: Optional[str], options: Dict[str, Any]) -> Tuple[List[str], str]:
-    """What is drawn as words of a command line, and as people read it."""
+    """Returns the texts of a figure as words of a command line, and for readers."""
     others = [name for name in OTHER_INPUTS if options.get(name) is not None]
     if text is None:
         if pair is not None or not others:
@@ -176,7 +180,9 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
     """A figure of `deberta attention` (docs/figures.md) of a text or a pair (text, second text). model: a folder, or a Model, as it is
     now: with its precision and what it is without in a block of ablate. kind: components (default), rollout, distance and others;
     difference and kernel take a list of texts. pair: the second segment, as in a tuple. out: a file or files to write as well, .svg,
-    .pdf or .png. options: as of the program (layers=2, heads=[0, 1], width_mm=85, font_size=9)."""
+    .pdf or .png. options: as of the program (layers=2, heads=[0, 1], width_mm=85, font_size=9): sizes in millimetres and points, layers
+    and heads from 0. Raises ArgumentError for a closed model, for options that the program does not take and for an out= that is one of
+    its inputs, UnsupportedError for a model opened with layers=."""
     folder, given = _opened(model)
     if given.pop("layers", None):
         raise UnsupportedError("the model was opened with its first layers only, figures are of whole models: open it without layers=")
@@ -225,5 +231,5 @@ def trace(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> 
 
 
 def main() -> None:
-    """The program itself, for the command `deberta`."""
+    """Runs the program itself, for the command `deberta`."""
     os.execv(PROGRAM, [PROGRAM, *sys.argv[1:]])

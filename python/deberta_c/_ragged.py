@@ -1,4 +1,4 @@
-"""A padded batch of PyTorch as the ragged one that the library takes, and back. SPDX-License-Identifier: MIT"""
+"""Converts a padded batch of PyTorch to the library's ragged one, and back. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -10,7 +10,7 @@ from ._inputs import INT32, SIZE, Batch
 
 
 def kind_of(tensor: Any) -> str:
-    """What somebody gave, in a sentence."""
+    """Describes a given value in a sentence."""
     if not hasattr(tensor, "dtype"):
         return f"a {type(tensor).__name__}"
     where = getattr(tensor.device, "type", "cpu") if hasattr(tensor, "device") else "cpu"
@@ -44,7 +44,7 @@ def _int32(rows: np.ndarray, what: str) -> np.ndarray:
 
 
 class Ragged:
-    """A padded batch without its padding: of each text that has a token, what lies between its first and its last one."""
+    """A padded batch without its padding: for each text that has a token, the range from its first to its last one."""
 
     def __init__(self, ids: np.ndarray, mask: Optional[np.ndarray], types: Optional[np.ndarray], positions: Optional[np.ndarray]) -> None:
         mask = np.ones(ids.shape, bool) if mask is None else mask
@@ -64,7 +64,7 @@ class Ragged:
         self.batch = Batch(cut[0], starts, cut[1], None if self.kept.all() else self.kept.view(np.uint8), cut[2])
 
     def pad(self, rows: np.ndarray) -> np.ndarray:
-        """[tokens, h] as [texts, n, h], zero where the mask is."""
+        """Returns [tokens, h] as [texts, n, h], zero where the mask is."""
         if len(rows) == self.mask.size and self.kept.all():
             return rows.reshape(*self.mask.shape, -1)
         padded = np.zeros((*self.mask.shape, rows.shape[-1]), np.float32)
@@ -72,7 +72,7 @@ class Ragged:
         return padded
 
     def pad_maps(self, matrices: Any, heads: int) -> np.ndarray:
-        """[heads, n, n] of each text that has a token as [texts, heads, n, n]."""
+        """Returns [heads, n, n] of each text that has a token as [texts, heads, n, n]."""
         texts, n = self.mask.shape
         padded = np.zeros((texts, heads, n, n), np.float32)
         for text, matrix in zip(self.texts, matrices):

@@ -1,4 +1,4 @@
-"""Weights, and a session that encodes batches and shows what happens inside. SPDX-License-Identifier: MIT"""
+"""Holds weights, and sessions that encode batches and capture hidden states and attention. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 import contextlib
@@ -14,33 +14,37 @@ from . import _abi as abi
 from ._abi import ArgumentError, Error, library, terminated, whole_number
 from ._inputs import SIZE, Batch, address, view
 
-WATCHED_WORK = 4096  # tokens times layers from which on an encode is worth interrupting
+WATCHED_WORK = 4096  # tokens times layers from which an encode is interruptible
 Matrices = Mapping[Tuple[int, int], Sequence[int]]  # {(layer, component): heads}
 
 
 def parse_ablations(terms: str) -> List[Any]:
-    """"c2p@3:5,p2c=mean@all" as structs."""
+    """Parses "c2p@3:5,p2c=mean@all" into structs."""
     found, count = (abi.Ablation * (terms.count(",") + 1))(), abi.SIZE()
     library.ablations_parse(found, count, terminated("terms", terms))
     return list(found)
 
 
+def check_not_closed(weights: abi.Owned) -> None:
+    if not weights.handle:
+        raise ArgumentError("the model is closed: open it again, Model(path)")
+
+
 def check_open(weights: abi.Owned) -> None:
     if weights.pid != os.getpid():
         raise ArgumentError("the model was opened before a fork: its threads are in the other process; open it again in this one")
-    if not weights.handle:
-        raise ArgumentError("the model is closed")
+    check_not_closed(weights)
 
 
 class Capture:
-    """What is kept of a batch while its parts are encoded: rows of hidden states, matrices of attention of each text."""
+    """Keeps results of a batch while its parts are encoded: rows of hidden states, matrices of attention for each text."""
 
     def __init__(self, batch: Batch, session: "Session", layers: Iterable[int], matrices: Matrices) -> None:
-        self.first = self.begin = 0  # of the part that is encoded: its first text, its first token
+        self.first = self.begin = 0  # first text and first token of the part that is being encoded
         self.hidden = {layer: np.empty((len(batch.ids), session.hidden_size), np.float32) for layer in layers}
-        self.observes = bool(matrices) or any(layer < session.layers for layer in self.hidden)  # the last is there when all is done
+        self.observes = bool(matrices) or any(layer < session.layers for layer in self.hidden)  # the last layer is available at the end anyway
         self.heads, lengths = matrices, np.diff(batch.starts).tolist()
-        self.equal = len(set(lengths)) == 1  # the matrices of all texts are one array then
+        self.equal = len(set(lengths)) == 1  # the matrices of all texts then form one array
         self.attention: Dict[Tuple[int, int], Any] = {
             place: np.zeros((len(lengths), len(heads), lengths[0], lengths[0]), np.float32) if self.equal
             else [np.zeros((len(heads), n, n), np.float32) for n in lengths] for place, heads in matrices.items()}
@@ -61,7 +65,7 @@ class Capture:
 
 
 class Changes:
-    """What an encode changes inside: functions of hidden states by layer, numbers for c2p by row of the relative table."""
+    """Changes inside an encode: functions of hidden states by layer, numbers for c2p by row of the relative table."""
 
     def __init__(self, edit: Any, row_bias: Any, info: Any) -> None:
         self.functions = dict(edit or {})
@@ -74,7 +78,7 @@ class Changes:
             self._bias = np.ascontiguousarray(_numbers("row_bias", row_bias, shape), np.float32)
 
     def struct(self, guarded: Any, starts: np.ndarray) -> Any:
-        """For the library; guarded: makes a callback that tells of exceptions."""
+        """Returns the library's struct. guarded: makes a callback that reports exceptions."""
         edits = abi.EDIT_HIDDEN(guarded(lambda block: self._edit(block, starts))) if self.functions else abi.EDIT_HIDDEN()
         return abi.Interventions(edit_hidden=edits, row_bias=address(self._bias))
 
@@ -96,7 +100,7 @@ def _numbers(what: str, values: Any, shape: Tuple[int, ...]) -> np.ndarray:
 
 
 class Session:
-    """One caller's workspace, made anew when a batch needs more tokens or other features than it has."""
+    """A caller's workspace, reopened if a batch needs more tokens or other features than it has."""
 
     def __init__(self, weights: abi.Owned, isa: Optional[str], threads: Optional[int]) -> None:
         self.weights, self._session, self._lock = weights, abi.Owned(library.session_free), threading.Lock()
@@ -108,14 +112,14 @@ class Session:
         info = library.model_describe(weights.handle).contents
         self.layers, self.heads, self.hidden_size = info.layers, info.heads, info.hidden_size
         self._batch, self._outputs = abi.sized(abi.Batch), abi.sized(abi.Outputs)
-        self._changed: Any = None  # what the session of the library points at
+        self._changed: Any = None  # keeps alive what the library's session points at
 
     def check_open(self) -> None:
         check_open(self.weights)
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """One call at a time: what the session holds belongs to the call that filled it."""
+        """Serializes calls: the content of the session belongs to the call that filled it."""
         self.check_open()
         if not self._lock.acquire(blocking=False):
             raise ArgumentError("the session is at work: it serves one call at a time; make another one for each thread with share()")
@@ -128,7 +132,7 @@ class Session:
         self._session.close()
 
     def prepare(self, tokens: int = 1, features: int = 0) -> Any:
-        """The library's session, large enough."""
+        """Returns the library's session with enough room."""
         if self._session.handle and tokens <= self._capacity and not features & ~self._features:
             return self._session.handle
         capacity = max(512, self._capacity, 1 << max(tokens - 1, 0).bit_length())
@@ -170,7 +174,7 @@ class Session:
                 try:
                     if keep and not failures:
                         keep(block.contents)
-                except BaseException as failure:  # noqa: BLE001: nothing may leave a callback
+                except BaseException as failure:  # noqa: BLE001: an exception must not leave a callback
                     failures.append(failure)
                 return bool(failures)
             return observe
@@ -182,7 +186,7 @@ class Session:
         if changes:
             made = changes.struct(guarded, starts)
             library.session_intervene(handle, made)
-            self._changed = made  # what it points at stays until the next encode, because heads read it
+            self._changed = made  # kept until the next encode, because heads read it
         self._batch.observer = c.addressof(observer)
         if ours:
             signal.signal(signal.SIGINT, lambda *_: failures.append(KeyboardInterrupt()))
@@ -203,7 +207,7 @@ class Session:
 
     def parts(self, batch: Batch, most_tokens: int, features: int = 0, capture: Optional[Capture] = None,
               changes: Optional[Changes] = None) -> Iterator[Tuple[int, int, Batch]]:
-        """Encodes a batch in parts; gives each, with the numbers of its first text and token, while the session holds it."""
+        """Encodes a batch in parts; yields each, with the indices of its first text and token, while the session holds it."""
         for first, part in batch.parts(most_tokens):
             begin = int(batch.starts[first])
             if capture:
@@ -214,7 +218,7 @@ class Session:
             yield first, begin, part
 
     def logits(self, task: int, positions: np.ndarray, found: Optional[np.ndarray] = None) -> np.ndarray:
-        """[positions, labels] of what was encoded last. The head's name and what it lacks are the library's to say."""
+        """Returns [positions, labels] of the last encode. The library reports an unknown or missing head."""
         width, places = library.task_width(self.weights.handle, task), np.ascontiguousarray(positions, SIZE)
         found = np.empty((len(places), width), np.float32) if found is None else found
         library.task_logits(self._session.handle, task, address(places), len(places), address(found), width)
@@ -231,13 +235,13 @@ class Sessions:
         self._idle[0].prepare()
 
     def _check_process(self) -> None:
-        """A child of fork must not wait for threads that it does not have."""
+        """Refuses a forked child, which would wait for threads that it does not have."""
         if not self._is_closed:
             check_open(self._weights)
 
     @contextlib.contextmanager
     def one(self) -> Iterator[Optional[Session]]:
-        """A session that nobody else uses; None once they are closed."""
+        """Yields a session for exclusive use; None once they are closed."""
         self._check_process()
         with self._places:
             if self._is_closed:
@@ -255,7 +259,7 @@ class Sessions:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Waits for all calls; those that come within the block wait for its end."""
+        """Waits for all calls; calls that begin within the block wait for its end."""
         self._check_process()
         with self._closing, contextlib.ExitStack() as all_places:
             for _ in range(self._most):

@@ -1,4 +1,4 @@
-"""What output heads say of texts, as the commands of these names print it with --json. SPDX-License-Identifier: MIT"""
+"""Answers of output heads for texts, as the commands of these names print them with --json. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 import json
@@ -15,9 +15,9 @@ from ._inputs import Cut, Tokenizer, address, as_texts, batch_of_cuts, described
 from ._session import Session
 
 Answer = Dict[str, Any]
-TOGETHER = 2048  # tokens
+TOGETHER = 2048  # in tokens
 MADE_BY = {abi.TASK_SEQUENCE: "finetune sequence --new-head", abi.TASK_TOKEN: "finetune token --new-head",
-           abi.TASK_QA: "finetune qa --new-head", abi.TASK_RTD: "train rtd --new-head"}  # commands of the program
+           abi.TASK_QA: "finetune qa --new-head", abi.TASK_RTD: "train rtd --new-head"}  # commands of the program that make a missing head
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
@@ -33,12 +33,12 @@ def _rank(values: np.ndarray, top: int) -> List[int]:
 
 
 def _spoken(text: bytes, place: Any) -> Answer:
-    """A place with what stands there."""
+    """Returns a place with its text."""
     return {"text": text[place.bytes.begin:place.bytes.end].decode("utf-8", "replace"), **described(place)}
 
 
 class Tasks:
-    """The part of a Model that asks its heads, and what it needs for that."""
+    """The part of a Model that asks its heads."""
 
     def __init__(self, path: str, weights: abi.Owned, given: Dict[str, Any], memory_limit: Optional[int] = None) -> None:
         self.path, self.ablated, self.precision = path, "", given.get("precision", "float32")
@@ -51,12 +51,12 @@ class Tasks:
         return self._weights.__reduce_ex__(protocol)
 
     def _widths(self) -> Dict[int, int]:
-        """Columns of the logits of each head that the checkpoint holds."""
+        """Returns the number of logits of each head that the checkpoint holds."""
         return {task: width for task in range(len(abi.TASKS)) if (width := library.task_width(self._weights.handle, task))}
 
     def _answers(self, texts: Any, max_tokens: Optional[int], task: int, describe: Callable[[Cut, np.ndarray], Answer],
                  places: Callable[[Cut], np.ndarray] = lambda cut: np.arange(cut.count)) -> Any:
-        """places(cut): which of its tokens the head is asked for; describe(cut, logits): the answer."""
+        """Answers texts. places(cut): tokens at which the head is asked; describe(cut, logits): the answer."""
         items, single = as_texts(texts)
         assert items is not None
         found: List[Answer] = []
@@ -74,14 +74,14 @@ class Tasks:
 
     @cached_property
     def _pad(self) -> int:
-        """The id of padding, by config.json."""
+        """Returns the id of padding in config.json."""
         try:
             return int(json.loads((Path(self.path) / "config.json").read_bytes())["pad_token_id"])
         except (OSError, ValueError, TypeError, KeyError):
-            return 0  # of every published model
+            return 0  # the id in every published model
 
     def _is_limited(self, max_tokens: Optional[int]) -> bool:
-        """Whether nobody has said how long texts may be."""
+        """Returns true if the user has set no maximal length."""
         return max_tokens is None and not self._memory_limit
 
     def _check_head(self, task: int) -> None:
@@ -96,7 +96,7 @@ class Tasks:
         return f"LABEL_{number}" if name is None else name.decode("utf-8", "replace")
 
     def _problem(self) -> Optional[str]:
-        """problem_type of config.json."""
+        """Returns problem_type of config.json."""
         return abi.PROBLEMS[library.model_describe(self._weights.handle).contents.problem]
 
     def classify(self, texts: Any, top: int = 5, multi_label: bool = False, max_tokens: Optional[int] = None) -> Any:

@@ -9,9 +9,9 @@ from ._abi import MOST_THREADS, PRECISIONS, UnsupportedError, one_of, whole_numb
 
 
 def lending_part() -> Any:
-    """The part that needs PyTorch."""
+    """Imports the part that needs PyTorch."""
     try:
-        import torch  # noqa: F401: also where the module below was imported before
+        import torch  # noqa: F401: fails here even if the module below was imported before
         from . import _lending
     except ImportError as reason:
         raise UnsupportedError(f"accelerate runs models of PyTorch, which is not here ({reason}): pip install torch transformers") from None
@@ -50,7 +50,7 @@ def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = N
         for one in made:
             one.undo()
         raise
-    for base in found:  # also those that were accelerated before, as part of less
+    for base in found:  # also bases that were accelerated before, as a part of something smaller
         lending.guard(model, base.encoder.accelerated)
     gc.collect()
     trim = getattr(c.CDLL(None), "malloc_trim", None)  # weights return to the system: glibc keeps freed blocks below its threshold
@@ -60,7 +60,7 @@ def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = N
 
 
 def restore(model: Any) -> Any:
-    """Undoes accelerate(model): the encoder of PyTorch, with the same bits in its weights. Gives back what it was given."""
+    """Undoes accelerate(model): restores PyTorch's encoder, with the same bits in its weights. Returns the model."""
     for base in lending_part().bases(model):
         if hasattr(base.encoder, "accelerated"):
             base.encoder.accelerated.undo()

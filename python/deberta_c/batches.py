@@ -1,4 +1,4 @@
-"""Columns of texts into columns of vectors or answers: what Ray Data's map_batches and Hugging Face datasets' map call.
+"""Turns columns of texts into columns of vectors or answers, for Ray Data's map_batches and Hugging Face datasets' map.
 
     ds.map_batches(deberta_c.Encoder, fn_constructor_kwargs={"path": "models/demo", "threads": 1}, batch_size=256, concurrency=4)
     dataset.map(deberta_c.Encoder("models/demo"), batched=True, num_proc=4)
@@ -7,6 +7,7 @@ SPDX-License-Identifier: MIT
 """
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -42,23 +43,40 @@ class Encoder:
         one_of("task", task, *TASKS, None)
         self.path, self.column, self.pair, self.pool, self.task = os.fspath(path), column, pair, pool, task
         self.task_options = dict(task_options or {})
+        self._check_task(pool)
         self.into = into or task or "vector"
         self.max_tokens, self.batch_tokens = max_tokens, whole_number("batch_tokens", batch_tokens, least=1)
         self.opening = {"isa": isa, "threads": threads, "precision": precision}
         self._model: Optional[Model] = None
         self._process = 0
 
+    def _check_task(self, pool: Optional[str]) -> None:
+        """What would be passed over is refused here, not in a worker at its first batch."""
+        if self.task is not None and pool is not None:
+            raise ArgumentError(f"pool: is for vectors, and task={self.task!r} gives answers: leave one of them out")
+        if self.task is None and self.task_options:
+            raise ArgumentError(f"task_options: {', '.join(map(str, self.task_options))}: there is no task: give task=, one of {', '.join(TASKS)}")
+        known = list(inspect.signature(getattr(Model, self.task)).parameters)[2:] if self.task else []
+        unknown = [name for name in self.task_options if name not in known or name == "max_tokens"]
+        if unknown:
+            raise ArgumentError(f"task_options: {self.task} has no {', '.join(map(str, unknown))}; it has {', '.join(name for name in known if name != 'max_tokens')}")
+
     def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "_model": None, "_process": 0}
 
     @property
     def model(self) -> Model:
-        """Of this process."""
+        """Returns the model of this process."""
         if self._model is None or self._process != os.getpid():
             self._model, self._process = Model(self.path, **self.opening), os.getpid()  # type: ignore[arg-type]
         return self._model
 
     def __call__(self, batch: Mapping[str, Any]) -> Columns:
+        """The columns of the batch and, under `into`, one more: float32 [texts, h] vectors, or an object array of JSON texts. Raises
+        ArgumentError for what is no mapping of columns, and for a column that holds no list of texts."""
+        if not hasattr(batch, "keys") or not hasattr(batch, "__getitem__"):
+            raise ArgumentError(f"expected a batch, a mapping of columns such as {{{self.column!r}: [...]}}, found {type(batch).__name__}: an Encoder is "
+                                "what map(..., batched=True) calls, and Model(path).encode takes texts")
         texts = self._texts(batch)
         return {**batch, self.into: self._answers(texts) if self.task else self._vectors(texts)}
 
@@ -86,16 +104,16 @@ class Encoder:
             return np.empty((0, width), np.float32)
         pool, normalized, max_tokens = self._recipe()
         rows = next(iter(model.encode(texts, max_tokens=max_tokens, batch_tokens=self.batch_tokens).values()))
-        # In double and in the order of the tokens, as the program adds: the same bits.
+        # Adds in double and in the order of the tokens, as the program does, for the same bits.
         pooled = [text[0] if pool == "cls" else np.add.reduce(text, axis=0, dtype=np.float64, initial=0.0) / len(text) for text in rows]
         vectors = np.asarray(pooled).astype(np.float32).reshape(len(texts), width)
-        if normalized:  # squares in the order of the elements, as the program adds
+        if normalized:  # squares are added in the order of the elements, as in the program
             lengths = np.sqrt(np.cumsum(vectors.astype(np.float64) ** 2, axis=1)[:, -1:])
             vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
         return vectors
 
     def _recipe(self) -> "Tuple[str, bool, Optional[int]]":
-        """Pooling, whether vectors get the length 1, and where texts are cut: what was given, or what the folder says."""
+        """Returns pooling, normalization and the maximal length: given values, or those of the folder."""
         if self.pool is not None or self.path.startswith(MADE_UP):
             return self.pool or "mean", False, self.max_tokens
         said = VectorRecipe()

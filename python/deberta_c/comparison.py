@@ -1,7 +1,9 @@
-"""A reader's own model before accelerate and after: times, differences, memory. SPDX-License-Identifier: MIT"""
+"""Compares a user's own model before accelerate and after: times, differences, memory. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 import contextlib
+import difflib
+import inspect
 import os
 import platform
 import time
@@ -24,6 +26,7 @@ class Comparison:
         self.about, self.rows = about, rows
 
     def as_dict(self) -> Dict[str, Any]:
+        """about and rows in one dictionary of numbers, texts and lists, as json.dumps takes it."""
         return {"about": self.about, "rows": self.rows}
 
     def __str__(self) -> str:
@@ -56,10 +59,12 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
     rows, one a precision: p50 and p99 of a call in seconds before and after; factor: the median over all pairs of before / after;
     largest_difference of all numbers in the results, and relative_difference, of the largest of them; changed: calls with other labels, or more or fewer numbers.
     memory: bytes of the base's weights in PyTorch, and what the library holds in their place.
+
+    Raises ArgumentError for an option that neither compare nor a call of the model takes, UnsupportedError for what accelerate refuses.
     """
     lending = lending_part()
     read = _texts(texts)
-    texts = read if call is None else list(texts)  # what a function of the reader's own takes is the reader's to say
+    texts = read if call is None else list(texts)  # the user's own function may take anything
     whole_number("rounds", rounds, least=1)
     calls = texts if batch is None else [texts[k:k + batch] for k in range(0, len(texts), whole_number("batch", batch, least=1))]
     for precision in precisions:
@@ -83,7 +88,7 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
 
 
 def _texts(texts: Any) -> List[Any]:
-    """Texts and pairs; a pair may also be the dictionary that pipelines of transformers take."""
+    """Returns texts and pairs; a pair may also be the dictionary that pipelines of transformers take."""
     if isinstance(texts, (str, bytes, tuple, dict)) or not hasattr(texts, "__len__"):
         raise ArgumentError(f"texts: expected a list of texts, found {type(texts).__name__}")
     if not len(texts):
@@ -94,7 +99,7 @@ def _texts(texts: Any) -> List[Any]:
 
 
 def _of_dictionary(one: Any) -> Any:
-    """{"text", "text_pair"} as a text or a pair."""
+    """Returns {"text", "text_pair"} as a text or a pair."""
     if not isinstance(one, dict):
         return one
     unknown = [name for name in one if name not in ("text", "text_pair")]
@@ -105,7 +110,7 @@ def _of_dictionary(one: Any) -> Any:
 
 @contextlib.contextmanager
 def _beside(lending: Any, bases: List[Any], isa: Optional[str], threads: Optional[int], precision: str) -> Iterator[Tuple[List[Any], Any]]:
-    """The library's models of the bases, whose own weights stay, and what switches to them within a block."""
+    """Opens the library's models of the bases, which keep their weights; within a block the bases are switched to them."""
     made: List[Any] = []
 
     @contextlib.contextmanager
@@ -150,7 +155,7 @@ def _row(run: Any, calls: List[Any], expected: List[Facts], rounds: int, switche
 
 
 def _difference(numbers: np.ndarray, others: np.ndarray) -> float:
-    """The largest. A number that is finite on one side only is infinitely far from the other."""
+    """Returns the largest difference. A number that is finite on one side only is infinitely far from the other."""
     same = (numbers == others) | (np.isnan(numbers) & np.isnan(others))
     with np.errstate(invalid="ignore"):
         apart = np.where(same, 0.0, np.abs(numbers - others))
@@ -168,7 +173,7 @@ def _in_pytorch(run: Any, one: Any, k: int) -> Any:
         return run(one)
     except Error:
         raise
-    except Exception as reason:  # noqa: BLE001: whatever the reader's model says
+    except Exception as reason:  # noqa: BLE001: the user's model may raise anything
         raise ArgumentError(f"call {k} fails before anything is accelerated ({type(reason).__name__}: {reason}); is its text too long, or is an "
                             "option of the pipeline missing?") from reason
 
@@ -186,7 +191,10 @@ def _caller(model: Any, call: Any, tokenizer: Any, options: Dict[str, Any]) -> C
         return run
 
     if call is not None:
+        if options:
+            raise ArgumentError(f"compare: call= says how the model is called, so that {', '.join(f'{name}=' for name in options)} would be passed over: put it into call")
         return quiet(call)
+    _check_options(model, options)
     if hasattr(model, "predict") and hasattr(model, "rank"):  # a CrossEncoder
         return quiet(lambda one: model.predict([one] if isinstance(one, tuple) else one, show_progress_bar=False, **options))
     if not isinstance(model, torch.nn.Module):
@@ -196,8 +204,31 @@ def _caller(model: Any, call: Any, tokenizer: Any, options: Dict[str, Any]) -> C
     return quiet(lambda one: _heads(model, tokenizer, one, options))
 
 
+# What a call of each kind takes: of a pipeline its steps, for which it sorts its options itself.
+STEPS = ("__call__", "_sanitize_parameters", "preprocess", "_forward", "postprocess")
+
+
+def _check_options(model: Any, options: Dict[str, Any]) -> None:
+    """Refuses options that no call would read: pipelines hand unknown ones to the tokenizer, which passes over them."""
+    if hasattr(model, "forward") and hasattr(model, "state_dict") and not hasattr(model, "rank"):
+        functions = [model.forward]
+    elif hasattr(model, "rank"):
+        functions = [model.predict]
+    else:
+        functions = [getattr(kind, step) for kind in type(model).__mro__ for step in STEPS if step in vars(kind)]
+        functions += [type(one).__call__ for one in (getattr(model, "tokenizer", None),) if callable(one)]
+    known = {name for function in functions for name, one in inspect.signature(function).parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    for name in options:
+        if name in known and name != "self":
+            continue
+        near = difflib.get_close_matches(name, sorted({*known, *inspect.signature(compare).parameters}), 1)
+        way = ("its type is the one that it was made with, pipeline(..., dtype=torch.float32)" if name in ("dtype", "torch_dtype")
+               else f"did you mean {near[0]}=?" if near else "call=lambda text: ... says how it is called otherwise")
+        raise ArgumentError(f"compare: neither compare nor a call of {type(model).__name__} takes {name}=; {way}")
+
+
 def _for_pipeline(pipeline: Any, one: Any) -> Any:
-    """Pairs as pipelines take them."""
+    """Returns pairs as pipelines take them."""
     if isinstance(one, list):
         return [_for_pipeline(pipeline, text) for text in one]
     if not isinstance(one, tuple):
@@ -209,7 +240,7 @@ def _for_pipeline(pipeline: Any, one: Any) -> Any:
 
 
 def _heads(model: Any, tokenizer: Any, one: Any, options: Dict[str, Any]) -> Facts:
-    """Of a model by itself: what its head says at real tokens and which answer that is, or its last hidden state."""
+    """Returns the outputs of a bare model: its head's logits at real tokens and their answer, or its last hidden state."""
     texts = one if isinstance(one, list) else [one]
     if len({isinstance(text, tuple) for text in texts}) > 1:
         raise ArgumentError("compare: texts and pairs in one call: give them apart, or batch=None")
@@ -227,7 +258,7 @@ def _heads(model: Any, tokenizer: Any, one: Any, options: Dict[str, Any]) -> Fac
 
 
 def _labels(model: Any, logits: Any) -> List[str]:
-    """What is answered: the largest; of labels that are true or false by themselves all that are true; nothing of a single number."""
+    """Returns the answer: the largest logit; for independent labels all that are true; nothing for a single number."""
     kind = getattr(getattr(model, "config", None), "problem_type", None)
     if kind == "regression" or logits.shape[-1] == 1:
         return []
@@ -237,14 +268,14 @@ def _labels(model: Any, logits: Any) -> List[str]:
 
 
 def _best_span(start: np.ndarray, end: np.ndarray) -> str:
-    """The tokens, of those that are no padding, between which start and end are most probable together."""
+    """Returns the tokens, among those that are not padding, between which start and end are most probable together."""
     best = np.maximum.accumulate(start)
     last = int((best + end).argmax())
     return f"{int(start[:last + 1].argmax())}-{last}"
 
 
 def _facts(result: Any) -> Facts:
-    """All numbers of a result in order, and all its texts."""
+    """Returns all numbers of a result in order, and all its texts."""
     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], np.ndarray) and isinstance(result[1], list):
         return result
     numbers: List[np.ndarray] = []

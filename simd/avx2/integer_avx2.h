@@ -9,7 +9,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Rows and inputs that are widened at a time: 48 x 768 x 2 bytes of A stay in L2, 384 x 16 x 2 of B in L1. */
+/* Numbers of rows and inputs that are widened at a time: 48 x 768 x 2 bytes of A stay in L2, 384 x 16 x 2 of B in L1.
+ */
 enum { WIDE_ROWS = 48, WIDE_DEPTH = 384, WIDE_TILE_ROWS = 6 };
 
 #define INTEGER_MAX_ROWS    WIDE_ROWS
@@ -137,7 +138,7 @@ VF void wide_panel(const integer_format format, const integer_gemm_task *task, s
 VF void wide_rows(const integer_format format, const integer_gemm_task *task, size_t first, size_t rows)
 {
     enum { A_LOW = WIDE_ROWS * MAX_INTEGER_DEPTH };
-    int16_t a[2 * A_LOW]; /* 192 KiB of stack */
+    int16_t a[2 * A_LOW]; /* This array takes 192 KiB of stack. */
     for (size_t row = 0; row < rows; row++) {
         if (format == FIFTEEN_BITS) {
             widen_row_of_planes(task, first + row, a + row * task->depth);

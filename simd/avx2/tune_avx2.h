@@ -7,4 +7,4 @@
 #define TILE_MAX_PANELS   1
 #define TILE_MAX_ROWS     6
 #define TILE_ROWS(panels) 6
-#define BIAS_SEGMENT      24 /* query rows for which one decision linear / saturated / general is made */
+#define BIAS_SEGMENT      24 /* number of query rows for which one decision linear / saturated / general is made */

@@ -10,4 +10,4 @@
 #define TILE_MAX_PANELS   4
 #define TILE_MAX_ROWS     12
 #define TILE_ROWS(panels) ((panels) == 4 ? 6 : (panels) == 3 ? 8 : 12)
-#define BIAS_SEGMENT      48 /* query rows for which one decision linear / saturated / general is made */
+#define BIAS_SEGMENT      48 /* number of query rows for which one decision linear / saturated / general is made */

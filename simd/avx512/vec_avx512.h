@@ -78,7 +78,7 @@ VF void vi_store_u8(uint8_t *p, vi a)
 VF vf vf_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 VF vf vf_gather(const float *p, vi index) { return _mm512_i32gather_ps(index, p, 4); }
 
-/* Sums halves, quarters, ...: not by _mm512_reduce_add_ps, whose order the compiler chooses. */
+/* Sums halves, quarters, ... It does not use _mm512_reduce_add_ps, whose order the compiler chooses. */
 VF float vf_sum_lanes(vf a)
 {
     const __m256 y = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));

@@ -35,37 +35,37 @@ enum {
 _Static_assert((int)TILE_LINE == (int)TILE_REGISTER_LINE && (int)DIGIT_TILE_ROWS == (int)TILE_REGISTER_ROWS,
                "a tile fills a register");
 
-/* Sums of a tile of C: of 15 bits those of the high and of the low digits. */
+/* Number of sums of a tile of C; for 15 bits they are those of the high and of the low digits. */
 #define FORMAT_SUMS(format) ((format) == ONE_DIGIT ? 1 : 2)
 
-/* One or two tiles of rows, from `row` on, by `panels` panels. Its sums are tiles one after the other: [row tile]
- * [panel][sum]; of two row tiles always SUM_TILES / 2 each. */
+/* A block of C: one or two tiles of rows, from `row` on, by `panels` panels. Its sums are tiles one after the other,
+ * [row tile][panel][sum]; each of two row tiles has SUM_TILES / 2. */
 typedef struct tile_block {
     size_t row, row_tiles, panel, panels;
 } tile_block;
 
-/* The rest of the epilogue of a block, strip by strip: a strip is a row tile by one or two panels. Pointers are those
- * of the strip's next row. */
+/* The remaining epilogue of a block, which runs strip by strip: a strip is a row tile by one or two panels. Pointers
+ * are those of the strip's next row. */
 typedef struct tile_epilogue {
     const integer_gemm_task *task;
     tile_block block;
     const int32_t *block_sums;
-    size_t row, panel;            /* of the block, where the strip begins */
-    size_t rows, panels;          /* that are left of the strip, and how wide it is; rows 0: nothing is left */
-    const int32_t *sums, *a_zero; /* [row][16], for two panels or digits apart */
+    size_t row, panel;            /* place in the block where the strip begins */
+    size_t rows, panels;          /* remaining rows of the strip, and its width; rows 0: nothing is left */
+    const int32_t *sums, *a_zero; /* [row][16]; the sums of two panels or digits are a tile apart */
     const float *a_scale;
     float *c;
-    const float *start; /* what is added to: C, the bias or zeros */
+    const float *start; /* values to which the products are added: C, the bias or zeros */
 } tile_epilogue;
 
 /* ---------------------------------------------------------------------------------------------------------- epilogue */
 
 enum {
     STRIP_PANELS = 2,
-    FINISHED_ROWS = 4, /* of strips, at least, at a time: a call costs as much as one or two of them */
+    FINISHED_ROWS = 4, /* smallest number of a strip's rows per call, which costs as much as one or two rows */
 };
 
-/* Rows of strips that a block has. */
+/* Returns the number of strip rows of a block. */
 VF size_t strip_rows_of(const integer_gemm_task *task, const tile_block *block)
 {
     const size_t most = block->row_tiles * DIGIT_TILE_ROWS, left = task->rows - block->row;
@@ -74,7 +74,7 @@ VF size_t strip_rows_of(const integer_gemm_task *task, const tile_block *block)
 
 static const float zeros[STRIP_PANELS * PANEL];
 
-/* The strip at row and panel; none where the block ends. */
+/* Begins the strip at row and panel; past the end of the block, rows stays 0. */
 VF void begin_strip(const integer_format format, tile_epilogue *at)
 {
     const integer_gemm_task *task = at->task;
@@ -82,7 +82,7 @@ VF void begin_strip(const integer_format format, tile_epilogue *at)
         at->row = 0;
         at->panel += STRIP_PANELS;
     }
-    if (at->panel >= at->block.panels) return; /* with rows 0 */
+    if (at->panel >= at->block.panels) return; /* rows is 0 here. */
     const size_t row = at->block.row + at->row, panel = at->block.panel + at->panel, left = task->rows - row;
     at->rows = left < DIGIT_TILE_ROWS ? left : DIGIT_TILE_ROWS;
     at->panels = at->block.panels - at->panel < STRIP_PANELS ? 1 : STRIP_PANELS;
@@ -101,7 +101,7 @@ VF void begin_epilogue(const integer_format format, tile_epilogue *at, const int
     begin_strip(format, at);
 }
 
-/* x, before the scales, of the row at `sums`. */
+/* Computes x, before the scales, of the row at `sums`. */
 VF void row_values(const integer_format format, const int panels, vf *x, const int32_t *sums, const int32_t *a_zero,
                    const int32_t *b_sum)
 {
@@ -114,7 +114,7 @@ VF void row_values(const integer_format format, const int panels, vf *x, const i
     }
 }
 
-/* `count` rows of the strip, in the order of core/integer_kernels.h: with a bias or none, and perhaps gelu. */
+/* Finishes `count` rows of the strip, in the order of core/integer_kernels.h: with or without a bias and gelu. */
 VF void finish_plain(const integer_format format, const int panels, const bool gelu, tile_epilogue *at, size_t count)
 {
     const integer_gemm_task *task = at->task;
@@ -143,7 +143,7 @@ VF void finish_plain(const integer_format format, const int panels, const bool g
     at->c = c;
 }
 
-/* Rows of the strip with all that a task can ask for. */
+/* Finishes rows of the strip with every step that a task can request. */
 VF void finish_any(const integer_format format, const int panels, tile_epilogue *at, size_t count)
 {
     const integer_gemm_task task = *at->task;
@@ -185,7 +185,7 @@ VF void finish_any(const integer_format format, const int panels, tile_epilogue 
 
 typedef enum epilogue_kind { EPILOGUE_PLAIN, EPILOGUE_GELU, EPILOGUE_ANY } epilogue_kind;
 
-/* The next `rows`, of as many strips as that takes. */
+/* Finishes the next `rows` rows, of as many strips as they span. */
 VF void finish_strips(const integer_format format, const epilogue_kind kind, tile_epilogue *left, size_t rows)
 {
     while (rows > 0 && left->rows > 0) {
@@ -209,7 +209,7 @@ VF void finish_strips(const integer_format format, const epilogue_kind kind, til
     }
 }
 
-/* Separate functions, whose variables do not compete with those of the products for registers. */
+/* These are separate functions, so that their variables do not compete with those of the products for registers. */
 typedef void finish_function(tile_epilogue *left, size_t rows);
 #define FINISH(name, format, kind)                                                                                     \
     static __attribute__((noinline)) void name(tile_epilogue *left, size_t rows)                                       \
@@ -239,16 +239,16 @@ static finish_function *finish_of(integer_format format, const integer_gemm_task
 /* ---------------------------------------------------------------------------------------------------------- products */
 
 typedef struct tile_walk {
-    tile_epilogue before; /* of the block whose sums are in the registers when the next one begins */
-    size_t strip_rows;    /* that it has */
+    tile_epilogue before; /* epilogue of the block whose sums are in the registers when the next one begins */
+    size_t strip_rows;    /* number of strip rows of that block */
     finish_function *finish;
     integer_fetch fetch;
-    int32_t *sums; /* of SUM_TILES tiles */
+    int32_t *sums; /* [SUM_TILES] tiles */
 } tile_walk;
 
-/* Registers 0 to 3 are sums, 4 and 5 tiles of A, 6 and 7 tiles of B. A product takes 16 cycles, its sum some 52:
- * between two products into one register there are others where the block has them. `apart` is the distance of
- * neighbouring tiles of rows, and of neighbouring panels (of two digits: planes of B).
+/* Registers 0 to 3 are sums, 4 and 5 tiles of A, 6 and 7 tiles of B. A product takes 16 cycles, its sum some 52: other
+ * products run between two into the same register, where the block has them. `apart` is the distance of neighbouring
+ * tiles of rows, and of neighbouring panels (of two digits: planes of B).
  *
  * Between the blocks: the sums of the one before leave each register just before the first product of the next one
  * needs it. Four stores in a row would hold up products for as long as they take.
@@ -308,7 +308,7 @@ VF void multiply_u8(const bool first, const bool keeps_a, const tile_block *bloc
     _tile_dpbusd(3, 4, 7);
 }
 
-/* Sums of a row tile and panel: high digits, then mixed products. */
+/* Computes the sums of a row tile and panel: high digits, then mixed products. */
 VF void multiply_u8x2(const bool first, const bool keeps_a, const tile_block *block, const tile_operands *of,
                       int32_t *before)
 {
@@ -345,7 +345,7 @@ VF void multiply_u8x2(const bool first, const bool keeps_a, const tile_block *bl
     _tile_dpbusd(3, 4, 7);
 }
 
-/* Sums of a row tile and panel: of the high digits, of the low ones. */
+/* Computes the sums of a row tile and panel: of the high digits, then of the low ones. */
 VF void multiply_u15(const bool first, const bool keeps_a, const tile_block *block, const tile_operands *of,
                      int32_t *before)
 {
@@ -382,7 +382,7 @@ VF void multiply_step(const integer_format format, const bool first, const bool 
         multiply_u8x2(first, keeps_a, block, of, before);
 }
 
-/* Makes the sums of a block and, meanwhile, the epilogue of the one before. */
+/* Computes the sums of a block and, meanwhile, the epilogue of the one before. */
 VF void multiply_block(const integer_format format, const bool keeps_a, const integer_gemm_task *task, tile_walk *walk,
                        tile_block block)
 {
@@ -409,8 +409,8 @@ VF void multiply_block(const integer_format format, const bool keeps_a, const in
     walk->strip_rows = strip_rows_of(task, &block);
 }
 
-/* All rows by as many panels as a block of one row tile has. Pairs of row tiles take half of the panels at a time,
- * which stay in L1 for all of them. */
+/* Multiplies all rows by as many panels as a block of one row tile has. Pairs of row tiles take half of the panels at a
+ * time, which stay in L1 for all of them. */
 VF void multiply_panels(const integer_format format, const integer_gemm_task *task, tile_walk *walk, size_t panel,
                         size_t panels)
 {
@@ -436,7 +436,7 @@ VF void multiply_panels(const integer_format format, const integer_gemm_task *ta
 
 VF void multiply_all(const integer_format format, const integer_gemm_task *given)
 {
-    const integer_gemm_task task = *given; /* ours alone: what is stored into C cannot change it */
+    const integer_gemm_task task = *given; /* A local copy, which stores into C cannot change. */
     const size_t most = SUM_TILES / (size_t)FORMAT_SUMS(format);
     int32_t sums[SUM_TILES * TILE_SUMS] __attribute__((aligned(64)));
     tile_walk walk = {.sums = sums, .finish = finish_of(format, given)};

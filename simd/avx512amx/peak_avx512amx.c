@@ -1,5 +1,5 @@
 /* Measures the peak of byte products with six tiles of sums: one product takes 16 cycles and its sum 52, so four would
- * do. The process has asked for tiles (core/base/cpu.h).
+ * do. The process must have requested tiles (core/base/cpu.h).
  *
  * SPDX-License-Identifier: MIT */
 #include "simd/avx512amx/tiles_avx512amx.h"
@@ -28,7 +28,7 @@ static float run_tiles(size_t rounds)
         _tile_dpbusd(4, 6, 7);
         _tile_dpbusd(5, 6, 7);
     }
-    _tile_stored(0, sums, TILE_REGISTER_LINE); /* waits for all of them, which come in order */
+    _tile_stored(0, sums, TILE_REGISTER_LINE); /* Storing the tiles waits for all products, which finish in order. */
     tiles_give_back();
     __asm__ volatile("" ::"r"(sums) : "memory");
     return (float)sums[0];

@@ -7,7 +7,7 @@
 
 enum { TILE_REGISTER_ROWS = 16, TILE_REGISTER_LINE = 64 /* bytes of a row */ };
 
-/* The operand of LDTILECFG. */
+/* Operand of LDTILECFG. */
 typedef struct tile_config {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -25,7 +25,8 @@ _Static_assert(TILE_REGISTER_ROWS == 16 && TILE_REGISTER_LINE == 64, "what is co
 static inline void tiles_take(void)
 {
     _tile_loadconfig(&tiles_of_16_lines);
-    __asm__ volatile("" ::: "memory"); /* gcc 12's tile loads do not declare the memory that they read */
+    /* The barrier is needed because gcc 12's tile loads do not declare the memory that they read. */
+    __asm__ volatile("" ::: "memory");
 }
 
 /* Releases the tiles; otherwise every switch of threads would save 8 KiB from then on. */

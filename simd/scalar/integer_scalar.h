@@ -26,7 +26,7 @@ static void find_range(const quantize_task *task, size_t i, float *low, float *h
 
 static float inverse_of(float top, float range) { return range >= 0x1p-100f && range < INFINITY ? top / range : 0.0f; }
 
-/* Rounds a number of a row within the range of int: for a NaN the digits do not matter. */
+/* Rounds a number of a row within the range of int: the digits of a NaN do not matter. */
 static int32_t rounded(float v) { return v > -65536.0f && v < 65536.0f ? (int32_t)rintf(v) : 0; }
 
 static void SUFFIXED(quantize_u8)(const quantize_task *task)
@@ -55,7 +55,7 @@ static void SUFFIXED(quantize_u8x2)(const quantize_task *task)
         task->scale[i] = (inverse > 0 ? range / 127.0f : 0.0f) + poison;
         for (size_t k = 0; k < depth; k++) {
             const int32_t q = rounded(quantized_value(task, i, k) * inverse);
-            const int32_t first = (q + 64 + 128 * 128) / 128 - 128; /* rounded down, whatever the sign of q */
+            const int32_t first = (q + 64 + 128 * 128) / 128 - 128; /* quotient rounded down, whatever the sign of q */
             uint8_t *to = task->digits + digit_at(depth, i, k);
             to[0] = (uint8_t)(first + DIGIT_OFFSET);
             to[task->plane_bytes] = (uint8_t)(q - 128 * first + DIGIT_OFFSET);

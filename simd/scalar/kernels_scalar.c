@@ -21,7 +21,7 @@
 #define ISA_NAME       "scalar"
 #endif
 
-/* The one tree that combines 16 partial sums: halves, quarters, eighths, pairs. */
+/* Returns the sum of 16 partial sums by the one tree: halves, quarters, eighths, pairs. */
 static float sum_of_partials(const float partials[PANEL])
 {
     float s[PANEL];
@@ -136,7 +136,7 @@ static void SUFFIXED(softmax_f32)(const softmax_task *task)
         const float old = task->first ? -INFINITY : task->maximum[i];
         const float maximum = softmax_maximum(s, task->key_bias, task->keys, old);
         task->maximum[i] = maximum;
-        /* So that a row of nothing but masked keys gives exp(-inf - 0) = 0 and not exp(-inf + inf). */
+        /* With 0, a row of masked keys alone gives exp(-inf - 0) = 0 and not exp(-inf + inf). */
         const float shift = maximum == -INFINITY ? 0.0f : maximum;
         const float sum = softmax_exponentials(s, task->keys, shift);
         if (task->first) {

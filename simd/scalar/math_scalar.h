@@ -1,5 +1,5 @@
 /* Implements the elementwise functions, one number at a time: the formulas of simd/math_coefficients.h in plain C.
- * Ternary operators stand for lane selects; their conditions are false for NaN, as there.
+ * Ternary operators replace lane selects; their conditions are false for NaN, as there.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Returns 2^n for t = n + ROUND_MAGIC, n in -127 ... 127, where 2^-127 counts as 0. Unsigned, so that the result for a
- * NaN may wrap. */
+/* Returns 2^n for t = n + ROUND_MAGIC, n in -127 ... 127, where 2^-127 counts as 0. The arithmetic is unsigned, so that
+ * the result for a NaN may wrap. */
 static inline float scalar_scale(float t)
 {
     uint32_t bits;

@@ -13,14 +13,14 @@
 
 #include "core/kernels.h"
 
-/* While panels are multiplied, the next ones are fetched into L2: `requests` every FETCH_STEPS steps of depth, `step`
- * bytes apart, so that all row groups together ask for each line about once. A request every step asks for it many
- * times over where there are many groups: 128 rows of a base model then take 232 ms instead of 218, 40 rows 73 instead
- * of 68, 16 rows 29.4 instead of 27.8 (AVX2 on one core of a Zen 4; 2 % or less on AVX-512, whose panels are read by
- * fewer groups). With 4 steps most lengths lose, and asking in the first group only, or twice as far ahead, loses
- * everywhere. One or two groups of a single panel would have 8 or 4 requests to make at once, in code that already
- * waits for memory most of the time: they make one every step instead. 6 rows of two layers then take 2.3 ms instead of
- * 2.9, 12 rows 3.3 instead of 3.7 (AVX2). */
+/* While panels are multiplied, the next ones are fetched into L2: `requests` every FETCH_STEPS steps of depth,
+ * `step` bytes apart, so that all row groups together ask for each line about once. With a request at every step,
+ * many groups would request each line many times: 128 rows of a base model then take 232 ms instead of 218, 40 rows 73
+ * instead of 68, 16 rows 29.4 instead of 27.8 (AVX2 on one core of a Zen 4; 2 % or less on AVX-512, whose panels are
+ * read by fewer groups). With 4 steps most lengths are slower; requests in the first group only, or twice as far
+ * ahead, are slower everywhere. One or two groups of a single panel would make 8 or 4 requests at once, in code that
+ * already waits for memory most of the time, so they make one at every step. 6 rows of two layers then take 2.3 ms
+ * instead of 2.9, 12 rows 3.3 instead of 3.7 (AVX2). */
 enum { FETCH_STEPS = 8, FETCH_BYTES = 64, EVERY_STEP_GROUPS = 2 };
 typedef struct gemm_fetch {
     size_t requests, step;
@@ -46,10 +46,11 @@ VF void gemm_fetch_tile(const int rows, const int panels, const gemm_task *task,
             __builtin_prefetch(c + gemm_vector_place(i, task->ldc, p * VECTORS, task->c_panel_stride), 1);
 }
 
-/* Row i of A is read at a_bases[i / 3] + (i % 3) lda, and panel p of B likewise: base + {0, 1, 2} index is an address that x86 has, so
- * that the widest tile needs ten registers for its addresses. OPAQUE hides how the bases hang together. Compilers that see it make a
- * pointer of every row and keep a third of them on the stack: 12 rows then take 23.8 ms of a base model instead of 19.2, 16 rows 27.4
- * instead of 26.0, 512 rows 997 instead of 976 (gcc 12, one core of a Zen 4, AVX-512). */
+/* Row i of A is read at a_bases[i / 3] + (i % 3) lda, and panel p of B likewise: base + {0, 1, 2} index is an
+ * address that x86 has, so that the widest tile needs ten registers for its addresses. OPAQUE hides the relation
+ * between the bases. Compilers that see it make a pointer of every row and keep a third of them on the stack: 12
+ * rows then take 23.8 ms of a base model instead of 19.2, 16 rows 27.4 instead of 26.0, 512 rows 997 instead of 976
+ * (gcc 12, one core of a Zen 4, AVX-512). */
 #define BASES(count)    (((count) + 2) / 3)
 #define OPAQUE(pointer) __asm__("" : "+r"(pointer))
 
@@ -75,7 +76,7 @@ VF void gemm_step(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_MAX
     UNROLL for (int p = 0; p < BASES(panels); p++) b_bases[p] += PANEL * sizeof(float);
 }
 
-/* Computes the tile whose first row and panel are given. rows, panels and prefetch are literals in every call, so that
+/* Computes the tile whose first row and panel are given. rows and panels are literals in every call, so that
  * all loops over them are unrolled and x lives in registers. */
 VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_t row, size_t panel, const gemm_fetch *fetch,
                   const char *next)
@@ -107,7 +108,7 @@ VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_
     UNROLL for (int p = 0; p < BASES(panels); p++) b_bases[p] = (const char *)(b + (size_t)(p * 3) * stride);
     const size_t a_bytes = lda * sizeof(float), b_bytes = stride * sizeof(float);
     size_t k = 0;
-    if (panels == 1 && fetch->every_step) /* panels: so that wider tiles have no such loop */
+    if (panels == 1 && fetch->every_step) /* The condition on panels keeps this loop out of wider tiles. */
         UNROLL_DEPTH for (; k < depth; k++, next += fetch->step) {
             vf_prefetch_l2(next);
             gemm_step(rows, panels, x, a_bases, a_bytes, b_bases, b_bytes);
@@ -128,7 +129,7 @@ VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_
     if (bias)
         UNROLL for (int i = 0; i < rows; i++)
             UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_add(x[i][v], vf_load(bias + v * VF_LANES));
-    if (task->gelu) { /* not in C, which may be the residual */
+    if (task->gelu) { /* The sums do not pass through C, which may be the residual. */
         float tile[TILE_MAX_ROWS * TILE_MAX_PANELS * PANEL];
         UNROLL for (int i = 0; i < rows; i++)
             UNROLL for (int v = 0; v < panels * VECTORS; v++) vf_store(tile + (i * panels * VECTORS + v) * VF_LANES, x[i][v]);
@@ -199,7 +200,8 @@ VF void gemm_panels(const int panels, const gemm_task *task, size_t panel)
     if (task->next) {
         const size_t bytes = FETCH_STEPS * PANEL * sizeof(float) * (size_t)panels / groups;
         fetch.requests = (bytes + FETCH_BYTES - 1) / FETCH_BYTES;
-        fetch.step = fetch.requests ? bytes / fetch.requests : 0; /* none where each of the many groups has no byte to ask for */
+        fetch.step = fetch.requests ? bytes / fetch.requests : 0; /* The length is 0 where each of the many groups
+                                                                   * has no byte to request. */
         fetch.every_step = panels == 1 && groups <= EVERY_STEP_GROUPS;
         if (fetch.every_step) fetch.step = bytes / FETCH_STEPS;
     }
@@ -215,7 +217,7 @@ VF void gemm_panels(const int panels, const gemm_task *task, size_t panel)
 /* Returns the panels that the next tiles span: TILE_PANELS, except for the remainder. */
 VF size_t next_tile_panels(size_t left)
 {
-#if TILE_PANELS == 3 /* 3 is best and 4 as good: together they make every number but 1, 2 and 5 */
+#if TILE_PANELS == 3 /* 3 is best and 4 as good; together they sum to every number but 1, 2 and 5. */
     if (left >= 4 && left != 5 && left % 3 != 0) return 4;
 #endif
     return left < TILE_PANELS ? left : TILE_PANELS;

@@ -7,21 +7,22 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A block: columns of A, a multiple of every TILE_ROWS, and panels of B, a multiple of TILE_PANELS; rows that are fetched ahead, of B, and
- * of A from L2. 256 rows of it are 192 KB. With TN_A_ROWS, 3,072 columns times 768 run at 123 instead of 112 GFLOP/s, of 190; other shapes as
- * before, within 2 % (one core of an Emerald Rapids). */
+/* Size of a block: columns of A, a multiple of every TILE_ROWS, and panels of B, a multiple of TILE_PANELS. Numbers
+ * of rows that are fetched ahead: of B, and of A from L2. 256 rows of it are 192 KB. With TN_A_ROWS, 3,072 columns
+ * times 768 run at 123 instead of 112 GFLOP/s, of 190; other shapes as before, within 2 % (one core of an Emerald
+ * Rapids). */
 enum { TN_COLUMNS = SUM_COLUMNS, TN_PANELS = 6, TN_AHEAD = 16, TN_A_ROWS = 8, TN_FLOATS = TN_COLUMNS * TN_PANELS * PANEL };
 
 /* The sum of the current part, and the tree as a binary counter: level k holds the sum of 2^k parts that wait for their
  * neighbours. */
 typedef struct tn_sums {
     _Alignas(64) float part[TN_FLOATS], level[MAX_ROW_TREE][TN_FLOATS];
-    _Alignas(64) float rows[ROW_CHUNK * TILE_PANELS * PANEL]; /* rows of B, of one chunk and the panels of a tile */
+    _Alignas(64) float rows[ROW_CHUNK * TILE_PANELS * PANEL]; /* rows of B: one chunk by the panels of a tile */
     bool there[MAX_ROW_TREE];
-    column_sums columns[SUM_GROUPS]; /* of A */
+    column_sums columns[SUM_GROUPS]; /* sums of A's columns */
 } tn_sums;
 
-/* A chunk, and the rows of the next one: NULL if there are none. */
+/* A chunk of rows, and the rows of the next chunk; NULL if there are none. */
 typedef struct tn_chunk {
     row_chunk rows;
     const float *next_a, *next_b;
@@ -77,7 +78,7 @@ static tn_fetch VF_NAME(tn_fetch_of)(const gemm_tn_task *task, const tn_chunk *c
     return (tn_fetch){chunk->next_b + (tile - LINES) * task->b_panel_stride, task->ldb};
 }
 
-/* Rows of B; panels lie `stride` apart. */
+/* Rows of B, whose panels lie `stride` apart. */
 typedef struct tn_rows {
     const float *first;
     size_t ld, stride;
@@ -92,7 +93,7 @@ VF void gemm_tn_chain(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE
     const size_t ldb = from->ld, stride = from->stride;
     UNROLL_DEPTH for (size_t r = 0; r < count; r++, a += lda, b += ldb, fetch.at += fetch.ld) {
         vf y[TILE_MAX_PANELS * VECTORS];
-        if (fetches_a) { /* rows lie further apart than prefetchers look */
+        if (fetches_a) { /* The rows lie further apart than hardware prefetchers look. */
             vf_prefetch_l2((const char *)fetch.at);
             __builtin_prefetch(a + TN_A_ROWS * lda);
         }

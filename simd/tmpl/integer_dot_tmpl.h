@@ -46,7 +46,7 @@ VF void dot_inputs(const int digits, const int rows, const int panels, vi x[INTE
     }
 }
 
-/* Converts the sums of a tile to C: separate functions, of which one serves all numbers of rows. */
+/* Functions that convert the sums of a tile to C; each serves all numbers of rows. */
 #define DOT_FINISH(format, name, panels)                                                                               \
     static __attribute__((noinline)) void VF_NAME(name##_##panels)(const integer_gemm_task *task, size_t rows, size_t row, \
                                                                     size_t panel, const int32_t *sums)                 \
@@ -70,7 +70,7 @@ typedef void dot_finish_function(const integer_gemm_task *task, size_t rows, siz
 
 VF dot_finish_function *dot_finish_of(const integer_format format, const int panels)
 {
-    (void)panels; /* where there is only one */
+    (void)panels; /* unused where there is only one number of panels */
 #define FINISH_OF(n)                                                                                                   \
     (format == ONE_DIGIT ? VF_NAME(dot_finish_u8_##n) : format == TWO_DIGITS ? VF_NAME(dot_finish_u8x2_##n) : VF_NAME(dot_finish_u15_##n))
 #if INTEGER_PANELS(1) > 2
@@ -95,7 +95,7 @@ VF void dot_tile(const integer_format format, const int rows, const int panels, 
         UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v][0] = x[i][v][1] = vi_set1(0);
     const int passes = format == FIFTEEN_BITS ? 2 : 1;
     for (int pass = 0; pass < passes; pass++, a += task->a_plane_bytes) {
-        if (format == FIFTEEN_BITS) /* of the first pass: zeros */
+        if (format == FIFTEEN_BITS) /* In the first pass this shifts zeros. */
             UNROLL for (int i = 0; i < rows; i++)
                 UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v][0] = vi_shift_left7(x[i][v][0]);
         for (size_t k = 0; k < task->depth; k += DIGIT_TILE_INPUTS) {
@@ -110,7 +110,8 @@ VF void dot_tile(const integer_format format, const int rows, const int panels, 
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
             UNROLL for (int d = 0; d < digits; d++)
                 vi_store(sums + ((i * panels + v / VECTORS) * digits + d) * PANEL + v % VECTORS * VF_LANES, x[i][v][d]);
-    size_t count = (size_t)rows; /* nor does it see how many rows there are: it would make a copy of the epilogue for each */
+    size_t count = (size_t)rows; /* hidden too: the compiler would make a copy of the epilogue for each number of
+                                  * rows */
     __asm__ volatile("" : "+r"(count) : "r"(sums) : "memory");
     dot_finish_of(format, panels)(task, count, row, panel, sums);
 }

@@ -8,8 +8,9 @@
  * point, which for two digits is 128 as well. */
 enum integer_operand { DIGITS_STORED, DIGITS_LESS_128, DIGITS_LESS_ZERO };
 
-/* Converts sums of one row and vector of outputs to float, as core/integer_kernels.h defines. sums: the digit products;
- * for two digits high and mixed, for 15 bits all in one. a_zero: the row's, for one digit; b_sum: the vector's. */
+/* Converts sums of one row and vector of outputs to float, as core/integer_kernels.h defines. sums: the digit
+ * products; for two digits high and mixed, for 15 bits all in one. a_zero: that of the row, for one digit; b_sum:
+ * that of the vector. */
 VF vf integer_value_of(const integer_format format, const enum integer_operand of, const int32_t *a_zero,
                        const int32_t *b_sum, const vi *sums)
 {
@@ -27,10 +28,11 @@ VF vf integer_value_of(const integer_format format, const enum integer_operand o
     return vf_fma(vf_from_int(mixed), vf_set1(0x1p-7f), vf_from_int(high));
 }
 
-/* While `panels` panels from `panel` on are multiplied in `steps` steps, the bytes after them go to L2. */
+/* Plans the prefetch into L2 of the bytes after `panels` panels from `panel` on, while these are multiplied in
+ * `steps` steps. */
 typedef struct integer_fetch {
     const char *at;
-    size_t requests, step; /* every step */
+    size_t requests, step; /* bytes from one step to the next */
 } integer_fetch;
 
 VF integer_fetch integer_fetch_of(const integer_format format, const integer_gemm_task *task, size_t panel, size_t panels, size_t steps)

@@ -1,10 +1,11 @@
-/* The epilogue of integer products: from the sums of a tile of at most INTEGER_MAX_ROWS rows and INTEGER_MAX_VECTORS vectors to
- * C. The usual combinations of what a task asks are compiled each, so that no vector of every row asks again.
+/* The epilogue of integer products: from the sums of a tile of at most INTEGER_MAX_ROWS rows and INTEGER_MAX_VECTORS
+ * vectors to C. Each usual combination of a task's requests is compiled separately, so that the loops over rows and
+ * vectors contain no tests.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What a task asks of the epilogue. */
+/* Steps of the epilogue that a task requests. */
 enum {
     ASKS_ACCUMULATE = 1,
     ASKS_C_SCALE = 2,
@@ -27,8 +28,8 @@ VF size_t integer_vector_place(const int v, size_t panel_stride)
     return (size_t)(v / VECTORS) * panel_stride + (size_t)(v % VECTORS * VF_LANES);
 }
 
-/* Applies what comes after gelu to a row, and stores it in C. Questions stand outside the loops over vectors, which clang would else
- * take apart before it unrolls them. */
+/* Applies the steps after gelu to a row, and stores it in C. The tests are outside the loops over vectors, which
+ * clang would otherwise split before it unrolls them. */
 VF void integer_leave(const int panels, const unsigned asks, const integer_gemm_task *task, size_t row, size_t panel, vf *x)
 {
     const int vectors = panels * VECTORS;
@@ -50,8 +51,8 @@ VF void integer_leave(const int panels, const unsigned asks, const integer_gemm_
     UNROLL for (int v = 0; v < vectors; v++) vf_store(c + integer_vector_place(v, task->c_panel_stride), x[v]);
 }
 
-/* Converts the sums of `rows` rows (at most INTEGER_MAX_ROWS) and `panels` panels to C; sums: [row][panel][digit][16]. What belongs to
- * the columns is loaded once. */
+/* Converts the sums of `rows` rows (at most INTEGER_MAX_ROWS) and `panels` panels to C; sums:
+ * [row][panel][digit][16]. It loads the data of the columns once. */
 VF void integer_finish_rows(const integer_format format, const enum integer_operand of, const int panels, const unsigned asks,
                             const integer_gemm_task *task, size_t rows, size_t row, size_t panel, const int32_t *sums)
 {
@@ -85,7 +86,8 @@ VF void integer_finish_rows(const integer_format format, const enum integer_oper
             integer_leave(panels, asks, task, row + i, panel, x);
     }
     if (!(asks & ASKS_GELU)) return;
-    VF_NAME(gelu_values)(tile, rows * (size_t)(panels * PANEL)); /* all rows at once: several vectors at a time */
+    VF_NAME(gelu_values)(tile, rows * (size_t)(panels * PANEL)); /* gelu takes all rows at once, several vectors at a
+                                                                  * time. */
     for (size_t i = 0; i < rows; i++) {
         vf x[INTEGER_MAX_VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) x[v] = vf_load(tile + (i * (size_t)vectors + (size_t)v) * VF_LANES);

@@ -20,7 +20,8 @@
 #include "simd/tmpl/dropout_tmpl.h"
 #endif
 #include "simd/tmpl/quantize_tmpl.h"
-#ifdef INTEGER_GEMM /* the file with products of integers; without it the tier below keeps them */
+#ifdef INTEGER_GEMM /* The tier's vocabulary names the file with products of integers; without one the tier below      \
+                       provides them. */
 #include "simd/tmpl/integer_epilogue_tmpl.h"
 #include INTEGER_GEMM
 #endif

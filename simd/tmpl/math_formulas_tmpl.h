@@ -97,7 +97,8 @@ VF vm V(normal_tail)(vm a)
 VF vm V(gelu)(vm x)
 {
     const vm a = V(min)(V(set1)(GELU_HIGHEST), V(abs)(x));
-    return V(fnma)(a, V(normal_tail)(a), V(max)(x, V(zero)())); /* in this order x86 makes +0 of -0, as the formula does */
+    return V(fnma)(a, V(normal_tail)(a), V(max)(x, V(zero)())); /* In this order x86 makes +0 of -0, as the formula
+                                                                 * does. */
 }
 
 /* Derivatives follow. Returns fma(product, s (1 - s), s) of s = sigmoid(u), the common form of all gates'

@@ -21,8 +21,8 @@ static PEAK_VECTOR filled_floats(float value)
     return vector;
 }
 
-/* a = 0.999 a + 0.001 tends to 1: no overflow, no subnormals, which some processors are slow at. No chain starts at 1;
- * otherwise the compiler would see that it stays there. */
+/* a = 0.999 a + 0.001 tends to 1, without overflow and without subnormals, which are slow on some processors. No chain
+ * starts at 1; otherwise the compiler would see that it stays there. */
 static float run_floats(size_t rounds)
 {
     PEAK_VECTOR factor = filled_floats(0.999f), term = filled_floats(0.001f), sum = filled_floats(0);

@@ -13,7 +13,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#define BLEND_ROWS (VF_LANES / 2) /* rows done at once: the longest memory of a stage, so that no register moves */
+#define BLEND_ROWS (VF_LANES / 2) /* number of rows done at once: the longest memory of a stage, so that no register
+                                   * moves */
 
 /* The memory of the blend stages. h8 exists only where vectors have 16 lanes. */
 typedef struct blend_history {
@@ -90,7 +91,7 @@ VF void bias_segment(const bias_shape shape, const bool c2p, const bool p2c, con
         const size_t rows = end - query < BLEND_ROWS ? end - query : BLEND_ROWS;
         vf t[BLEND_ROWS];
         if (p2c) {
-            /* after the last query its row serves again: those vectors are not stored */
+            /* After the last query its row is read again; those vectors are not stored. */
             UNROLL for (size_t k = 0; k < BLEND_ROWS; k++)
                 t[k] = p2c_row(task, (ptrdiff_t)(query + (k < rows ? k : rows - 1)) - (ptrdiff_t)half, half);
             blend_rows(t, &history);
@@ -116,7 +117,8 @@ VF void bias_tile(const bool c2p, const bool p2c, const position_bias_task *task
     for (size_t half = 0; half < PANEL; half += VF_LANES)
         for (size_t first = 0; first < task->rows; first += BIAS_SEGMENT) {
             const size_t end = task->rows - first < BIAS_SEGMENT ? task->rows : first + BIAS_SEGMENT;
-            /* Rows never fall and rise by at most 1: they move by 1 everywhere if and only if the ends are that far apart. */
+            /* Rows never fall and rise by at most 1, so they rise by 1 everywhere if and only if the ends differ by
+             * the number of steps. */
             const ptrdiff_t nearest = (ptrdiff_t)first - (ptrdiff_t)half - (VF_LANES - 1);
             const ptrdiff_t farthest = (ptrdiff_t)end - 1 - (ptrdiff_t)half;
             if (!task->unit_steps)

@@ -121,7 +121,7 @@ VF void quantize_columns(const bool factors, const quantize_panels_task *task, s
             vi q = vi_set1(0);
             if (k + e < task->depth) q = vf_round(vf_mul(column_values(factors, task, x, k + e), inverse));
             total = vi_add(total, q);
-            quad = vi_add(vi_shift_left8(quad), vi_add(q, vi_set1(DIGIT_OFFSET))); /* without a sign: no borrow */
+            quad = vi_add(vi_shift_left8(quad), vi_add(q, vi_set1(DIGIT_OFFSET))); /* unsigned, so nothing is borrowed */
         }
         vi_store(to, vi_xor(quad, vi_set1((int32_t)0x80808080u)));
     }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#define PARTIALS (PANEL / VF_LANES) /* vectors that hold 16 partial sums */
+#define PARTIALS (PANEL / VF_LANES) /* number of vectors that hold 16 partial sums */
 
 /* s[l] + s[l + 8] first, then the remaining lanes */
 VF float sum_of_partials(const vf s[PARTIALS])

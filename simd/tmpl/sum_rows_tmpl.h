@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Columns at a time; those of a group are chains that run side by side, for an addition takes several steps. What is left over after the
- * groups goes vector by vector. Rows that are fetched ahead. */
+/* Number of columns at a time. Those of a group are chains that run side by side, because an addition takes several
+ * steps; the columns after the groups go vector by vector. Then the number of rows that are fetched ahead. */
 enum {
     SUM_COLUMNS = 96,
     SUM_GROUP = 48,
@@ -14,22 +14,22 @@ enum {
     SUM_AHEAD = 16
 };
 
-/* The tree over parts, of one vector. */
+/* The tree over the parts of one vector's sums. */
 typedef struct part_tree {
     float sums[MAX_ROW_TREE][VF_LANES];
     bool there[MAX_ROW_TREE];
 } part_tree;
 
-/* The part at hand and the parts before it, of a group of columns. */
+/* The sums of a group of columns: the current part, and the parts before it. */
 typedef struct column_sums {
     vf part[SUM_VECTORS];
     part_tree trees[SUM_VECTORS];
 } column_sums;
 
-/* Rows of a part: at most ROW_CHUNK, 0 of an empty part. */
+/* A chunk of the rows of a part: at most ROW_CHUNK rows, 0 for an empty part. */
 typedef struct row_chunk {
     size_t part, first, count;
-    bool continues, ends; /* the part has chunks before it; has none after it */
+    bool continues, ends; /* whether the part has chunks before this one; whether it has none after it */
 } row_chunk;
 
 /* Adds a part to the tree. Without is_there the sum is unspecified. */

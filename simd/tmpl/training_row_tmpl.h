@@ -169,7 +169,8 @@ static void VF_NAME(softmax_backward_f32)(const softmax_backward_task *task)
     }
 }
 
-/* Rows of a task from one on: row q reads column j at s[q row_step + j column_step] and adds it at place_of[j - q] of its strip. */
+/* The remaining rows of a task: row q reads column j at s[q row_step + j column_step] and adds it at place_of[j - q]
+ * of its strip. */
 typedef struct fold_rows {
     const fold_runs_task *task;
     const float *s;
@@ -182,7 +183,7 @@ VF float *fold_place(const fold_rows *f, size_t q, int32_t place)
     return f->strip + q * f->task->ld_strip + (place - f->task->first);
 }
 
-/* Folds columns of row q one by one; neighbours in one place wait for an addition each, not for memory. */
+/* Folds columns of row q one by one; neighbours that share a place wait for an addition each, not for memory. */
 VF void fold_columns(const fold_rows *f, size_t q, size_t first, size_t end)
 {
     const int32_t *place_of = f->place_of - q;
@@ -203,7 +204,7 @@ VF size_t fold_piece(const int32_t *place_of, size_t u, size_t end)
     const int32_t step = u + 1 < end ? place_of[u + 1] - place_of[u] : 0;
     size_t next = u + 1;
     while (next < end && place_of[next] - place_of[next - 1] == step) next++;
-    return step && next < end ? next - 1 : next; /* the last place of a stretch begins a run */
+    return step && next < end ? next - 1 : next; /* The last place of a stretch begins a run. */
 }
 
 /* Folds row q where its columns are neighbours in memory, and places are consecutive. */

@@ -1,9 +1,9 @@
 /* Unrolls the loops over the rows and vectors of a tile. SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Loops over the rows and vectors of a tile must be unrolled completely; otherwise the accumulators live in memory, at
- * a third of the speed. Every compiler has its own spelling for that. Under a sanitizer, which checks only the callers,
- * the loops may stay. */
+/* Loops over the rows and vectors of a tile must be unrolled completely; otherwise the accumulators live in memory,
+ * at a third of the speed. Every compiler has its own spelling for that. Under a sanitizer, which checks only the
+ * callers, the loops need not be unrolled. */
 #ifdef LOOPS_STAY
 #define UNROLL
 #define UNROLL_DEPTH
@@ -23,4 +23,4 @@
 #define OF_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #endif
 
-#define VECTORS (PANEL / VF_LANES) /* of one panel row */
+#define VECTORS (PANEL / VF_LANES) /* tiles of one panel row */

@@ -13,7 +13,8 @@
 
 enum { EXACT_STEPS = 8, EXACT_ROWS = 2, EXACT_VECTORS = 2 };
 
-typedef v128_t exact_sums[EXACT_ROWS][2 * EXACT_VECTORS]; /* of a tile: a row's vectors of floats as pairs of doubles */
+/* number of pairs of doubles for a tile row's vectors of floats */
+typedef v128_t exact_sums[EXACT_ROWS][2 * EXACT_VECTORS];
 
 VF v128_t rounded_to_float(v128_t s) { return wasm_f64x2_promote_low_f32x4(wasm_f32x4_demote_f64x2_zero(s)); }
 

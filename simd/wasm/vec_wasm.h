@@ -47,18 +47,19 @@ VF vf vf_sqrt(vf a) { return wasm_f32x4_sqrt(a); }
 VF vf vf_fma(vf a, vf b, vf c) { return wasm_f32x4_relaxed_madd(a, b, c); }
 #else
 #define SEVERAL_LOOP _Pragma("clang loop unroll(disable)")
-/* Two lanes: the product of two floats is exact in double; the sum is rounded to odd, so that the rounding to float
- * that follows is the only one that shows (double has more than 2 x 24 + 2 bits; subnormal results included). */
+/* Multiplies and adds two lanes. The product of two floats is exact in double; the sum is rounded to odd, so that the
+ * rounding to float that follows is the only one that shows (double has more than 2 x 24 + 2 bits; subnormal results
+ * included). */
 VF v128_t fma_to_odd(v128_t a, v128_t b, v128_t c)
 {
     const v128_t p = wasm_f64x2_mul(a, b), s = wasm_f64x2_add(p, c);
     const v128_t t = wasm_f64x2_sub(s, p),
                  e = wasm_f64x2_add(wasm_f64x2_sub(p, wasm_f64x2_sub(s, t)), wasm_f64x2_sub(c, t));
-    /* inexact and even: one step towards the error: +1 where error and sum have one sign, else -1 */
+    /* An inexact, even sum moves one step towards the error: +1 where error and sum have the same sign, else -1. */
     const v128_t inexact = wasm_f64x2_ne(e, wasm_f64x2_const_splat(0.0));
     const v128_t even = wasm_i64x2_eq(wasm_v128_and(s, wasm_i64x2_const_splat(1)), wasm_i64x2_const_splat(0));
     const v128_t step = wasm_v128_or(wasm_i64x2_shr(wasm_v128_xor(s, e), 63), wasm_i64x2_const_splat(1));
-    /* of an infinite or NaN sum e is NaN: leave those */
+    /* For an infinite or NaN sum e is NaN; such sums stay. */
     const v128_t number = wasm_f64x2_eq(e, e);
     return wasm_i64x2_add(s, wasm_v128_and(wasm_v128_and(wasm_v128_and(inexact, even), number), step));
 }

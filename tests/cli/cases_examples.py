@@ -13,7 +13,7 @@ from helpers import check, contains, equal, needs_figures
 from run_cli_tests import Bench
 
 # Models, texts and runs that are not in the tree, and what would write into somebody's home: cases_documents looks at their options.
-ELSEWHERE = ("deberta-v3-", "train mlm --config new", "swag-model", "source ", " > ~/", "train tokenizer", "train plot", "--minimal-pairs", "deberta examples ")
+ELSEWHERE = ("deberta-v3-", "train mlm --config new", "swag-model", "source ", " > ~/", "train tokenizer", "train plot", "deberta examples ")
 # What would run for longer than five seconds, or minutes. Nothing else may be left out, and every one of these must be an example.
 LONG = {
     "deberta verify",
@@ -22,8 +22,8 @@ LONG = {
     "deberta report synthetic:v3-xsmall,vocab=1000 -o out/report",
 }
 SWEEP = ["-n", "16,32", "--depth", "1", "--threads", "1,2", "--isa", "auto", "--reps", "1", "--min-time", "0"]  # the last one given counts
-FILES = {"corpus.txt": "a new store\nthe old mall\n", "texts.txt": "a new store\nthe old mall\n", "books.jsonl": '{"text": "a new store"}\n',
-         "pairs.jsonl": '{"text": "a new store", "pair": "opened"}\n'}
+# Measurements of machines that the reader has, and questions for a model that is not in the tree.
+OTHERS_OWN = {"laptop.json", "server.json", "train.jsonl", "held-out.jsonl"}
 
 
 class Ordinary(Bench):
@@ -74,8 +74,6 @@ def test_examples(bench):
     bench = Ordinary(bench, installed(bench))
     bench.fine("examples", "kit")
     bench.folder = bench.path("kit")
-    for name, text in FILES.items():
-        bench.write(name, text)
     os.mkdir(bench.path("out"))
     if bench.user:
         shutil.chown(bench.path("out"), "nobody")
@@ -126,6 +124,10 @@ def test_what_help_names(bench):
     for name in named:
         check(os.path.exists(os.path.join(bench.folder, "kit", name)), f"{name} is named by help, and `deberta examples` does not copy it")
         check(os.path.exists(os.path.join(installation, "share", "deberta", name)), f"{name} is named by help, and not installed")
+    read = {word for line in page_examples(bench) for word in re.findall(r"(?:--(?:file|examples|eval|minimal-pairs)|<|bench plot) ([\w-]+\.\w+)", line)}
+    check({"texts.txt", "pairs.jsonl", "corpus.txt", "sweep.json"} <= read, read)
+    for name in read - OTHERS_OWN:
+        check(os.path.exists(os.path.join(bench.folder, "kit", name)), f"{name} is read by an example, and `deberta examples` does not copy it")
     manual = bench.read(os.path.join(bench.root, "docs", "deberta.1"))
     pages = {name for name in re.findall(r"\bdocs/[\w.-]*\.md", manual)} | {"docs/" + name for name in os.listdir(os.path.join(bench.root, "docs")) if name.endswith(".md")}
     for name in pages | {"LICENSE", "README.md"}:

@@ -31,13 +31,12 @@ import subprocess
 from unittest import SkipTest
 
 import cases_heads
-from helpers import DEMO, GOLDEN, ROOT, SPM, TINY, has_figures, is_sanitized
+from helpers import DEMO, GOLDEN, ROOT, SAMPLED, SPM, TINY, has_figures, is_sanitized
 
 LIBRARY = "tests/failing_calls/failing_calls.so"
 MEMORY_LIBRARY = "tests/failing_calls/failing_memory.so"
 EVERY = bool(os.environ.get("DEBERTA_TEST_EVERY_CALL"))
 SEED = int(os.environ.get("DEBERTA_TEST_CALLS_SEED", "1"))
-SAMPLED = bool(os.environ.get("DEBERTA_TEST_QUICK"))
 SHARE, FEWEST = (0, 1) if SAMPLED else (0.05, 4)
 NO_SPACE, INPUT_OUTPUT = 28, 5
 TEMPORARY = re.compile(r"\.deberta-[A-Za-z0-9.]+-\d+-\d+\.tmp$")

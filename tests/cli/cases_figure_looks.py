@@ -1,10 +1,11 @@
 """How figures look, read from their SVG: fonts, scales, numbers of colour bars, axes and legends; no id of one is an id of another. SPDX-License-Identifier: MIT
 """
 import base64
+import itertools
 import re
 import xml.etree.ElementTree as tree
 
-from helpers import DEMO, Picture, check, contains, equal, make_model, needs_figures
+from helpers import DEMO, Picture, check, contains, equal, make_model, needs_figures, sample
 
 TEXT = "a new store opened beside the new mall"
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
@@ -39,12 +40,11 @@ def test_serif_is_times_or_like_it(bench):
 
 def test_numbers_of_symmetric_bars_are_symmetric(bench):
     """Whatever room there is: a number stands there if its opposite does."""
-    for width in range(85, 175, 15):
-        for limit in ("1.28", "5.44", "13.7", "0.0237"):
-            root = drawn(bench, "components", "--components", "c2c,probs", "--width-mm", str(width), "--scale", f"-{limit},{limit}")
-            found = bars(root)[0]
-            equal(found, sorted(-value for value in found), f"{width} mm, {limit}")
-            equal(found[-1], float(limit))
+    for width, limit in sample(itertools.product(range(85, 175, 15), ("1.28", "5.44", "13.7", "0.0237")), 6):
+        root = drawn(bench, "components", "--components", "c2c,probs", "--width-mm", str(width), "--scale", f"-{limit},{limit}")
+        found = bars(root)[0]
+        equal(found, sorted(-value for value in found), f"{width} mm, {limit}")
+        equal(found[-1], float(limit))
 
 
 def test_rollout_has_a_scale_a_layer(bench):

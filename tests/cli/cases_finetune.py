@@ -15,11 +15,10 @@ import subprocess
 import sys
 
 from cases_train import in_two_parts, narrow
-from helpers import DEMO, contains, equal, has_figures, near, needs_figures, needs_speed
+from helpers import DEMO, SAMPLED, contains, equal, has_figures, near, needs_figures, needs_speed
 
 RECIPE = ("--dropout", "0", "--learning-rate", "1e-3", "--steps", "25")
 # The other instruction set: under sanitizers plain C takes minutes for what takes seconds, and other tests compare it.
-SAMPLED = bool(os.environ.get("DEBERTA_TEST_QUICK"))
 OTHER_ISA = "auto" if SAMPLED else "scalar"
 NAMES, PLACES = ["Alice", "Bob", "Carol", "Dave"], ["London", "Paris", "Rome"]
 

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 
+from cases_train import narrow
 from helpers import DEMO, TINY, check_message, contains, equal
 
 TRAIN = ["--sequence-tokens", "32", "-t", "1"]
@@ -19,7 +20,7 @@ def lines(count=12):
 def test_an_undefined_correlation_decides_nothing(bench):
     bench.write("t.tsv", "3.5\ta good day\n1.25\ta bad day\n2.0\tthe old captain\n0.5\tnothing of it\n")
     bench.write("e.tsv", "3.5\tthe sea\n3.5\ta new store\n")
-    said = bench.run("finetune", "sequence", DEMO, "--examples", "t.tsv", "--labels", "1", "--eval", "e.tsv", "--eval-every", "1",
+    said = bench.run("finetune", "sequence", narrow(bench), "--examples", "t.tsv", "--labels", "1", "--eval", "e.tsv", "--eval-every", "1",
                      "--steps", "3", "--learning-rate", "1e-3", *TRAIN, "-o", "m")
     log = [json.loads(line) for line in bench.read("m/log.jsonl").splitlines()]
     found = [line for line in log if "eval_loss" in line]
@@ -33,7 +34,7 @@ def test_an_undefined_correlation_decides_nothing(bench):
 def test_spans_that_nobody_can_find_decide_nothing(bench):
     bench.write("t.tsv", "the\tO\nsea\tB-X\n\n")
     bench.write("e.tsv", "the\tO\nstore\tO\n\n")
-    said = bench.run("finetune", "token", DEMO, "--examples", "t.tsv", "--new-head", "--eval", "e.tsv", "--eval-every", "1", "--steps", "2", *TRAIN, "-o", "m")
+    said = bench.run("finetune", "token", narrow(bench), "--examples", "t.tsv", "--new-head", "--eval", "e.tsv", "--eval-every", "1", "--steps", "2", *TRAIN, "-o", "m")
     found = [line for line in map(json.loads, bench.read("m/log.jsonl").splitlines()) if "eval_loss" in line]
     equal([line["eval_f1"] for line in found], [None] * 2)
     contains(said.err, "f1 is undefined in 2 of 2", "nothing to find", "the least held-out loss decides")
@@ -42,21 +43,21 @@ def test_spans_that_nobody_can_find_decide_nothing(bench):
 def test_equal_measures_are_said(bench):
     """The first of equals is the best, and one sentence says so."""
     bench.write("t.tsv", "a\ta good day\nb\ta bad day\n")
-    said = bench.run("finetune", "sequence", DEMO, "--examples", "t.tsv", "--new-head", "--eval", "t.tsv", "--eval-every", "1", "--steps", "3",
+    said = bench.run("finetune", "sequence", narrow(bench), "--examples", "t.tsv", "--new-head", "--eval", "t.tsv", "--eval-every", "1", "--steps", "3",
                      "--learning-rate", "1e-9", *TRAIN, "-o", "m")
     contains(said.err, "3 of 3 measurements have the same best accuracy; the first of them is kept", "the best is step 1 with")
 
 
 def test_nothing_left_to_train_is_refused(bench):
     bench.write("t.txt", lines())
-    words = ["train", "mlm", DEMO, "--file", "t.txt", "--steps", "1", "--batch-sequences", "2", *TRAIN]
+    words = ["train", "mlm", narrow(bench), "--file", "t.txt", "--steps", "1", "--batch-sequences", "2", *TRAIN]
     contains(bench.run(*words, "--freeze", "*", "-o", "m").err, "freeze", "nothing to train")
     equal(os.path.exists(bench.path("m/log.jsonl")), False)
 
 
 def test_a_run_in_the_way_names_the_way_out(bench):
     bench.write("t.txt", lines())
-    words = ["train", "mlm", DEMO, "--file", "t.txt", "--batch-sequences", "2", *TRAIN, "-q", "-o", "m"]
+    words = ["train", "mlm", narrow(bench), "--file", "t.txt", "--batch-sequences", "2", *TRAIN, "-q", "-o", "m"]
     bench.fine(*words, "--steps", "1")
     contains(bench.run(*words, "--steps", "2", "--resume").err, "steps 1, now 2", "MODEL", "another --out")
     contains(bench.run(*words, "--steps", "1").err, "is not empty: it holds a run", "--resume")
@@ -66,7 +67,7 @@ def test_document_marks_are_no_words(bench):
     text = "the\tO\nsea\tB-X\n\n"
     bench.write("plain.tsv", text * 2)
     bench.write("marked.tsv", "-DOCSTART-\tO\n\n" + text + "-DOCSTART- -X- O O\n\n" + text)
-    words = ["finetune", "token", DEMO, "--new-head", "--steps", "1", *TRAIN]
+    words = ["finetune", "token", narrow(bench), "--new-head", "--steps", "1", *TRAIN]
     bench.fine(*words, "--examples", "plain.tsv", "-o", "a", "-q")
     said = bench.run(*words, "--examples", "marked.tsv", "-o", "b")
     equal(said.err.count("-DOCSTART-"), 1)
@@ -98,7 +99,7 @@ def test_a_file_that_is_overwritten_keeps_its_mode(bench):
 
 
 def classes(bench, name, out):
-    bench.fine("finetune", "sequence", DEMO, "--examples", name, "--new-head", "--steps", "1", "-q", *TRAIN, "-o", out)
+    bench.fine("finetune", "sequence", narrow(bench), "--examples", name, "--new-head", "--steps", "1", "-q", *TRAIN, "-o", out)
     return list(json.loads(bench.read(f"{out}/config.json"))["id2label"].values())
 
 
@@ -139,5 +140,5 @@ def test_other_numbers_and_names(bench):
 def test_labels_that_differ_by_blanks_are_refused(bench):
     for k, other in enumerate(("pos ", " pos", "pos\u0020\u0020")):
         bench.write("t.jsonl", "".join(json.dumps({"label": label, "text": "a store"}) + "\n" for label in ("pos", "neg", other)))
-        result = bench.run("finetune", "sequence", DEMO, "--examples", "t.jsonl", "--new-head", "--steps", "1", "-q", *TRAIN, "-o", f"m{k}")
+        result = bench.run("finetune", "sequence", narrow(bench), "--examples", "t.jsonl", "--new-head", "--steps", "1", "-q", *TRAIN, "-o", f"m{k}")
         check_message(result, 3, ["'pos'", f"'{other}'", "only by blanks"])

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import termios
 
+from cases_documents import commands_of
 from helpers import DEMO, TINY, check, check_message, contains, equal, has_figures
 
 PAGE = {}  # the help of a command, read once
@@ -109,6 +110,29 @@ LINES = [
     ("finetune sequence {DEMO}", "--epochs 3", STEPS),
     ("finetune", "--epochs 3", "expected sequence|choice|token|qa MODEL first; as for '--epochs', " + STEPS),
     ("train", "--lr 3", "expected mlm|rtd|tokenizer|plot MODEL first; as for '--lr', here it is --learning-rate"),
+    # one dash before a long name, as llama.cpp has it: no letter with a value
+    ("encode {DEMO}", "-ngl 99", DEVICE),
+    ("bench {TINY}", "-ngl 99", DEVICE),
+    ("classify {DEMO}", "-output x.json", "here it is --out"),
+    ("encode {DEMO}", "-fa", "it needs no option: attention never holds a whole matrix"),
+    ("encode {DEMO}", "-ub 512", "here it is --batch-tokens"),
+    ("encode {DEMO}", "-b 512", "here it is --batch-tokens"),
+    ("encode {DEMO}", "--embd-output-format json", "here it is the suffix of --out: .npy, .safetensors or .jsonl"),
+    ("fill-mask {DEMO}", "-n 4", "nothing is generated, and --max-tokens is where texts are cut"),
+    ("fill-mask {DEMO}", "--temp 0.7", "nothing is drawn at random"),
+    ("classify {DEMO}", "--attn_implementation eager", "it needs no option"),
+    # more of transformers' trainer
+    ("finetune sequence {DEMO}", "--model_name_or_path {DEMO}", MODEL + "finetune sequence MODEL"),
+    ("finetune sequence {DEMO}", "--metric_for_best_model f1", "each task has its measure"),
+    ("finetune sequence {DEMO}", "--push_to_hub", "nothing is uploaded"),
+    ("finetune sequence {DEMO}", "--max_train_samples 9", "all lines of a file are used: head -n N FILE"),
+    ("finetune sequence {DEMO}", "--text_column_name text", "the file names its columns: label, text and pair"),
+    ("finetune sequence {DEMO}", "--lora_r 8", "all weights are trained but those of --freeze"),
+    ("finetune sequence {DEMO}", "--freeze_encoder", "here it is --freeze"),
+    ("finetune sequence {DEMO}", "--deepspeed d.json", "several processes are started by mpirun"),
+    ("finetune sequence {DEMO}", "--group_by_length", "it needs no option"),
+    ("finetune sequence {DEMO}", "--label_smoothing_factor 0.1", "the loss is the plain one"),
+    ("finetune sequence {DEMO}", "--torch_compile", "it needs no option: all of it is compiled"),
     # bertviz, matplotlib
     ("attention {DEMO}", "--cmap greys", "here it is --palette"),
     ("attention {DEMO}", "--figsize 3,4", "here it is --width-mm"),
@@ -207,8 +231,7 @@ def same_words(a, b):
 
 def test_help_at_a_width(bench):
     """COLUMNS counts, then the terminal; a file has the lines that a terminal of 112 columns or more has."""
-    pages = [(), ("encode",), ("bench",), ("train", "mlm"), ("verify",), ("eval",), ("bench", "requests"), ("completion",), ("report",)]
-    for page in pages:
+    for page in [(), *(tuple(name.split()) for name in commands_of(bench))]:
         plain = bench.fine(*page, "--help").out
         for width in (60, 80, 100):
             folded = bench.fine(*page, "--help", env={"COLUMNS": str(width)}).out

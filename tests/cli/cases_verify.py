@@ -3,22 +3,11 @@
 A sample (DEBERTA_TEST_QUICK) takes of tiers, long texts and planted faults those of the day; DEBERTA_TEST_DAY has those of another one again.
 SPDX-License-Identifier: MIT
 """
-import datetime
 import json
 import os
-import random
 import subprocess
 
-from helpers import TINY, check_message, needs_figures, read_tensors, write_tensors
-
-SAMPLED = bool(os.environ.get("DEBERTA_TEST_QUICK"))
-DAY = int(os.environ.get("DEBERTA_TEST_DAY") or datetime.date.today().toordinal())
-
-
-def sample(rows, count):
-    """All, or so many of the day."""
-    rows = list(rows)
-    return random.Random(DAY).sample(rows, count) if SAMPLED else rows
+from helpers import SAMPLED, TINY, check_message, needs_figures, read_tensors, sample, write_tensors
 
 
 def test_verify_json(bench):

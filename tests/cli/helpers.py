@@ -5,9 +5,11 @@ SPDX-License-Identifier: MIT
 """
 import array
 import contextlib
+import datetime
 import functools
 import json
 import math
+import os
 import pathlib
 import random
 import re
@@ -15,12 +17,15 @@ import resource
 import shutil
 import signal
 import struct
+import subprocess
 import time
 import zlib
 from unittest import SkipTest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
+SAMPLED = bool(os.environ.get("DEBERTA_TEST_QUICK"))
+DAY = int(os.environ.get("DEBERTA_TEST_DAY") or datetime.date.today().toordinal())
 DEMO = str(ROOT / "models" / "demo")
 TINY = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
 SPM = "tokenizers/spm-unigram"
@@ -76,8 +81,19 @@ def check_message(result, code, words):
         assert len(lines) == 1, f"expected one sentence\n{result.describe()}"
 
 
+def sample(rows, count):
+    """All, or so many of the day."""
+    rows = list(rows)
+    return random.Random(DAY).sample(rows, count) if SAMPLED else rows
+
+
+@functools.cache
+def help_of(program):
+    return subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
+
+
 def has_figures(bench):
-    return "\n  attention " in bench.fine("--help").out
+    return "\n  attention " in help_of(bench.program)
 
 
 def is_sanitized(program):

@@ -184,3 +184,18 @@ def test_pairs_in_every_form(model, tokenizer):
     given = []
     deberta_c.compare(judge, [{"text": "a", "text_pair": "b"}], call=lambda one: given.append(one) or judge(one), **asked)
     assert given[0] == {"text": "a", "text_pair": "b"}, "what was given, as it was given"
+
+
+def test_options_that_no_call_reads(model, tokenizer):
+    """A pipeline hands what it does not know to the tokenizer, which passes over it: asked before anything is computed."""
+    pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
+    refuses(deberta_c.ArgumentError, "takes dtype=; its type is the one that it was made with", deberta_c.compare, pipe, TEXTS, dtype="float32")
+    refuses(deberta_c.ArgumentError, "takes round=; did you mean", deberta_c.compare, pipe, TEXTS, round=3)
+    refuses(deberta_c.ArgumentError, "takes wholly_unknown=; call=", deberta_c.compare, pipe, TEXTS, wholly_unknown=3)
+    refuses(deberta_c.ArgumentError, "takes top_k=", deberta_c.compare, model, TEXTS, tokenizer=tokenizer, top_k=3)
+    refuses(deberta_c.ArgumentError, "call= says how the model is called", deberta_c.compare, pipe, TEXTS, call=lambda text: pipe(text), top_k=3)
+    for options in ({"top_k": 2}, {"truncation": True, "max_length": 16}, {"batch_size": 2}):
+        assert deberta_c.compare(pipe, TEXTS[:1], rounds=1, precisions=["float32"], **options).rows[0]["changed"] == 0
+    zero = transformers.pipeline("zero-shot-classification", model=model, tokenizer=tokenizer)
+    assert deberta_c.compare(zero, TEXTS[:1], rounds=1, precisions=["float32"], candidate_labels=["sea", "town"]).rows[0]["changed"] == 0
+    refuses(deberta_c.ArgumentError, "takes candidate_label=; did you mean candidate_labels=", deberta_c.compare, zero, TEXTS, candidate_label=["sea"])

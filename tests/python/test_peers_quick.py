@@ -73,8 +73,8 @@ def test_quick_measures_what_is_installed_and_names_the_rest(quick, capsys):
     assert f"**{ours / best:.3f}**" in said.out
     assert re.search(r"--quick took \d+ s", said.out)
     charts = {out / "bars.svg": 174, out / "bars-column.svg": 85}
-    if "no chart:" not in said.out:
-        assert all(f"the chart: {chart}" in said.out and "onnxruntime-lean" in chart.read_text() for chart in charts)
+    if "no figure:" not in said.out:
+        assert all(f"the figure: {chart}" in said.out and "onnxruntime-lean" in chart.read_text() for chart in charts)
         assert all(f'width="{width}' in chart.read_text() and chart.with_suffix(".png").exists() for chart, width in charts.items())
 
 

@@ -95,5 +95,6 @@ fi
 missing=$(su reader -c "cd ~/$version && ./build.sh --no-install" 2>&1 | sed -n 's/^build.sh: to install them: sudo //p')
 [ -n "$missing" ] || fail "build.sh does not say what is missing"
 eval "$missing" >>/tmp/apt.log 2>&1 || { tail -n 15 /tmp/apt.log; fail "this failed: $missing"; }
+install fonts-dejavu-core # build.sh names fonts apart: it builds without them
 as_user build "source archive, built and used"
 step "all of it works here: $(. /etc/os-release && echo "$PRETTY_NAME")"

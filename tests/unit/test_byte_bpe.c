@@ -349,12 +349,12 @@ static void put_encoder_dict(buffer *out, bool as_text, const char *last_gpt2_id
 
 static deberta_status load_encoder(byte_bpe **bpe, const void *bytes, size_t count, deberta_error *error)
 {
-    char path[600], *folder = make_folder();
+    char path[600];
+    FREED_BY(remove_folder) char *folder = make_folder();
     write_file(folder, "bpe_encoder.bin", bytes, count);
     snprintf(path, sizeof path, "%s/bpe_encoder.bin", folder);
     deberta_status status = bpe_encoder_load(bpe, path, error);
     assert_true((*bpe != NULL) == (status == DEBERTA_OK));
-    remove_folder(&folder);
     return status;
 }
 

@@ -64,6 +64,7 @@ TEST(the_file_alone_gives_the_bits_of_the_weights)
     static const deberta_isa tiers[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AUTO};
     for (size_t c = 0; c < CASES; c++) {
         for (size_t p = 0; p < PRECISIONS; p++) {
+            if (getenv("DEBERTA_TEST_QUICK") && (c + p) % 2) continue;
             FREED_BY(remove_folder) char *folder = copy_of_model(cases[c]);
             char made[65], digest[65], names[2][65];
             encode_folder(folder, precisions[p], DEBERTA_PACKED_NONE, DEBERTA_ISA_AUTO, 1, made);
@@ -212,15 +213,16 @@ TEST(damage_is_refused)
 /* Names, shapes and sizes of a file that is signed anew: whatever is opened or refused, nothing outside is touched. */
 TEST(what_is_signed_is_not_believed)
 {
-    enum { ROUNDS = 400 };
+    const bool sampled = getenv("DEBERTA_TEST_QUICK") != NULL;
+    const int rounds = sampled ? 100 : 400;
     FREED_BY(buffer_free) buffer content;
     FREED_BY(remove_folder) char *folder = alone(&content);
+    FREED_BY(free_memory) uint8_t *sound = exact_copy(content.bytes, content.count);
     const size_t names = names_offset(&content), bytes = number_at(&content, 40);
     size_t refused = 0;
     uint64_t draw = 20261124;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         const size_t at = round % 4 ? names + random_below(&draw, bytes) : 24 + random_below(&draw, 24);
-        const uint8_t before = content.bytes[at];
         deberta_model *model = NULL;
         deberta_error error = {0};
         content.bytes[at] = (uint8_t)random_below(&draw, 256);
@@ -235,10 +237,9 @@ TEST(what_is_signed_is_not_believed)
             fail_msg("seed 20261124, round %d: status %d: %s", round, status, error.message);
         refused += status != DEBERTA_OK;
         deberta_model_free(&model);
-        content.bytes[at] = before;
-        sign(&content);
+        memcpy(content.bytes, sound, content.count);
     }
-    assert_in_range(refused, ROUNDS / 2, ROUNDS - 1);
+    assert_in_range(refused, rounds / 2, sampled ? rounds : rounds - 1);
 }
 
 TEST(every_block_is_checked)

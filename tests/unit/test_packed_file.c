@@ -75,7 +75,7 @@ TEST(a_file_is_the_same_whoever_writes_it)
 
 TEST(what_does_not_fit_is_passed_over)
 {
-    FREED_BY(remove_folder) char *folder = copy_of_model("01-v1-both-n33");
+    FREED_BY(remove_folder) char *folder = copy_of_model("26-v2-silu-b7"); /* the smallest */
     char expected[65], digest[65];
     pack_folder(folder, DEBERTA_PRECISION_FLOAT32, 1);
     encode_folder(folder, DEBERTA_PACKED_MAPPED, expected);
@@ -84,8 +84,11 @@ TEST(what_does_not_fit_is_passed_over)
     for (size_t at = 0; at < header_bytes; at++) {
         content.bytes[at] ^= 1;
         write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, content.count);
-        encode_folder(folder, DEBERTA_PACKED_STALE, digest);
-        assert_string_equal(digest, expected);
+        OWN_MODEL *model = open_with(folder, DEBERTA_PACKED_STALE);
+        if (at % 8 == 0) {
+            results_digest(model, DEBERTA_ISA_AUTO, 2, digest);
+            assert_string_equal(digest, expected);
+        }
         content.bytes[at] ^= 1;
     }
     const size_t lengths[] = {0, 1, header_bytes, 4096, content.count - 1};
@@ -115,12 +118,9 @@ static void check_says(const char *folder, const char *expected)
 /* Blocks of 256 KiB: opening compares the last, checking all of them and their digests. */
 TEST(every_byte_is_checked)
 {
-    FREED_BY(remove_folder) char *folder = make_folder();
-    char digest[65], command[1200];
+    FREED_BY(remove_folder) char *folder = copy_of_model("23-v2-head80"); /* the largest */
+    char digest[65];
     deberta_error error = {0};
-    snprintf(command, sizeof command, "cp '%s'/../../models/demo/*.json '%s'/../../models/demo/model.safetensors '%s'",
-             golden_folder((char[512]){0}), golden_folder((char[512]){0}), folder);
-    assert_int_equal(system(command), 0);
     check_refused(deberta_model_check_packed(folder, NULL, &error), &error, DEBERTA_E_FILE, "deberta.packed");
     pack_folder(folder, DEBERTA_PRECISION_FLOAT32, 2);
     check_says(folder, NULL);

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/unit/test.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/unit/io_helpers.h"
 
 #include "core/base/topology.h"
 
@@ -12,7 +11,7 @@
 static const char two_packages[] = "package:2 l3:1(size=32MiB) l2:4(size=512KiB) l1d:1(size=32KiB) core:1 "
                                    "pu:2(indexes=0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15)";
 
-static void write_file(const char *root, const char *path, const char *text)
+static void write_below(const char *root, const char *path, const char *text)
 {
     char name[512];
     snprintf(name, sizeof name, "%s%s", root, path);
@@ -27,25 +26,15 @@ static void write_file(const char *root, const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static int make_root(void **state)
-{
-    char *root = strdup("/tmp/test_topology_XXXXXX");
-    if (!root || !mkdtemp(root)) return -1;
-    *state = root;
-    return 0;
-}
+typedef struct root_file {
+    const char *path, *text;
+} root_file;
 
-static int remove_root(void **state)
+/* Of a machine on whose disk nothing is but these files; path NULL ends them. */
+static topology_info described_with(const char *synthetic, const char *allowed, const root_file *files)
 {
-    char command[600];
-    snprintf(command, sizeof command, "rm -rf '%s'", (char *)*state);
-    int code = system(command);
-    free(*state);
-    return code;
-}
-
-static topology_info described(const char *synthetic, const char *allowed, const char *root)
-{
+    FREED_BY(remove_folder) char *root = make_folder();
+    for (; files->path; files++) write_below(root, files->path, files->text);
     topology_info info;
     deberta_error err = {0};
     topology_source source = {.synthetic = synthetic, .allowed = allowed, .root_folder = root};
@@ -53,9 +42,14 @@ static topology_info described(const char *synthetic, const char *allowed, const
     return info;
 }
 
-TEST_BETWEEN(counts_and_caches, make_root, remove_root)
+static topology_info described(const char *synthetic, const char *allowed)
 {
-    topology_info info = described(two_packages, "0-15", *test_state);
+    return described_with(synthetic, allowed, &(root_file){0});
+}
+
+TEST(counts_and_caches)
+{
+    topology_info info = described(two_packages, "0-15");
     assert_int_equal(info.logical, 16);
     assert_int_equal(info.cores, 8);
     assert_int_equal(info.packages, 2);
@@ -70,23 +64,23 @@ TEST_BETWEEN(counts_and_caches, make_root, remove_root)
     assert_true(info.cpu_quota == 0);
     assert_int_equal(topology_cache_bytes(&info), 2 * (32 << 20) + 8 * (512 << 10));
     /* more than one last-level cache in a package */
-    info = described("package:1 l3:4(size=32MiB) l2:2(size=1MiB) core:2 pu:1", "0-15", *test_state);
+    info = described("package:1 l3:4(size=32MiB) l2:2(size=1MiB) core:2 pu:1", "0-15");
     assert_int_equal(info.cores, 16);
     assert_int_equal(topology_cache_bytes(&info), 4 * (32 << 20) + 8 * (1 << 20));
 }
 
-TEST_BETWEEN(workers_fill_cores_before_hyper_threads, make_root, remove_root)
+TEST(workers_fill_cores_before_hyper_threads)
 {
-    topology_info info = described(two_packages, "0-15", *test_state);
+    topology_info info = described(two_packages, "0-15");
     for (int w = 0; w < 16; w++) assert_int_equal(topology_worker_cpu(&info, (size_t)w), w);
     assert_int_equal(topology_worker_cpu(&info, 16), -1);
     assert_int_equal(topology_worker_cpu(&info, SIZE_MAX), -1);
 }
 
-TEST_BETWEEN(affinity_limits_cores_and_workers, make_root, remove_root)
+TEST(affinity_limits_cores_and_workers)
 {
     /* 2 and 10 are the threads of one core, 11 is the second thread of a core whose first is forbidden. */
-    topology_info info = described(two_packages, "2,10-11", *test_state);
+    topology_info info = described(two_packages, "2,10-11");
     assert_int_equal(info.logical, 16);
     assert_int_equal(info.allowed_logical, 3);
     assert_int_equal(info.allowed_cores, 2);
@@ -97,9 +91,9 @@ TEST_BETWEEN(affinity_limits_cores_and_workers, make_root, remove_root)
     assert_int_equal(topology_worker_cpu(&info, 3), -1);
 }
 
-TEST_BETWEEN(workers_begin_apart_from_their_caller, make_root, remove_root)
+TEST(workers_begin_apart_from_their_caller)
 {
-    topology_info info = described(two_packages, "0-15", *test_state);
+    topology_info info = described(two_packages, "0-15");
     for (int caller = 0; caller < 16; caller++) {
         bool taken[8] = {false};
         taken[caller % 8] = true; /* 8 to 15 are the second threads of cores 0 to 7 */
@@ -113,87 +107,68 @@ TEST_BETWEEN(workers_begin_apart_from_their_caller, make_root, remove_root)
     assert_int_equal(topology_processor_apart(&info, 16, 1), -1);
     assert_int_equal(topology_processor_apart(&info, -1, 1), -1);
 
-    info = described(two_packages, "2,10-11", *test_state);
+    info = described(two_packages, "2,10-11");
     assert_int_equal(topology_processor_apart(&info, 2, 1), 11);
     assert_int_equal(topology_processor_apart(&info, 10, 1), 11);
     assert_int_equal(topology_processor_apart(&info, 11, 1), 2);
 
-    info = described(two_packages, "0-1,9", *test_state); /* one thread of core 0, both of core 1 */
+    info = described(two_packages, "0-1,9"); /* one thread of core 0, both of core 1 */
     assert_int_equal(topology_processor_apart(&info, 9, 1), 0);
     assert_int_equal(topology_processor_apart(&info, 1, 1), 0);
     assert_int_equal(topology_processor_apart(&info, 0, 1), 1);
 }
 
-TEST_BETWEEN(more_processors_than_the_table_holds, make_root, remove_root)
+TEST(more_processors_than_the_table_holds)
 {
-    topology_info info = described("package:2 core:1024 pu:1", "0-2047", *test_state);
+    topology_info info = described("package:2 core:1024 pu:1", "0-2047");
     assert_int_equal(info.usable_cores, 2048);
     assert_int_equal(info.workers, TOPOLOGY_MAX_WORKERS);
     assert_int_equal(topology_worker_cpu(&info, TOPOLOGY_MAX_WORKERS - 1), TOPOLOGY_MAX_WORKERS - 1);
     assert_int_equal(topology_worker_cpu(&info, TOPOLOGY_MAX_WORKERS), -1);
 }
 
-TEST_BETWEEN(quota_of_version_2, make_root, remove_root)
+/* clang-format off */
+#define GROUPS(text)        {"/proc/self/cgroup", text}
+#define LIMIT(folder, text) {"/sys/fs/cgroup" folder "/cpu.max", text}
+#define QUOTA(folder, text) {"/sys/fs/cgroup" folder "/cpu.cfs_quota_us", text}
+#define PERIOD(folder)      {"/sys/fs/cgroup" folder "/cpu.cfs_period_us", "100000\n"}
+
+static const struct {
+    const char *allowed;
+    double quota;
+    size_t usable_cores;
+    root_file files[5];
+} quotas[] = {
+    /* version 2: the least of a group and those around it */
+    {"0-15", 2.5, 2,
+     {GROUPS("0::/outer/inner\n"), LIMIT("/outer/inner", "max 100000\n"), LIMIT("/outer", "250000 100000\n")}},
+    {"0-15", 0.5, 1,
+     {GROUPS("0::/outer/inner\n"), LIMIT("/outer/inner", "50000 100000\n"), LIMIT("/outer", "250000 100000\n")}},
+    {"0-3", 64, 4, {GROUPS("0::/\n"), LIMIT("", "6400000 100000\n")}},
+    /* version 1 */
+    {"0-15", 3, 3,
+     {GROUPS("7:memory:/x\n4:cpu,cpuacct:/docker/0123\n0::/\n"),
+      QUOTA("/cpu,cpuacct", "300000\n"), PERIOD("/cpu,cpuacct")}},
+    {"0-15", 0, 8,
+     {GROUPS("7:memory:/x\n4:cpu,cpuacct:/docker/0123\n0::/\n"),
+      QUOTA("/cpu,cpuacct", "-1\n"), PERIOD("/cpu,cpuacct")}},
+    /* A file that holds less than it should sets no limit, and its numbers do not mix with another file's. */
+    {"0-15", 0, 8, {GROUPS("0::/\n"), LIMIT("", "200000\n"), QUOTA("", ""), PERIOD("")}},
+    {"0-15", 0, 8, {GROUPS("0::/\n"), LIMIT("", "none\n"), QUOTA("", ""), PERIOD("")}},
+    /* controllers with names alike */
+    {"0-15", 0, 8,
+     {GROUPS("3:cpuset:/\n2:cpuacct:/\nnonsense\n9:name=systemd:/a:b\n"),
+      QUOTA("/cpuset", "100000\n"), PERIOD("/cpuset")}},
+};
+/* clang-format on */
+
+TEST(quotas_of_control_groups)
 {
-    write_file(*test_state, "/proc/self/cgroup", "0::/outer/inner\n");
-    write_file(*test_state, "/sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
-    write_file(*test_state, "/sys/fs/cgroup/outer/cpu.max", "250000 100000\n");
-    topology_info info = described(two_packages, "0-15", *test_state);
-    assert_true(info.cpu_quota == 2.5);
-    assert_int_equal(info.usable_cores, 2);
-
-    write_file(*test_state, "/sys/fs/cgroup/outer/inner/cpu.max", "50000 100000\n");
-    info = described(two_packages, "0-15", *test_state);
-    assert_true(info.cpu_quota == 0.5);
-    assert_int_equal(info.usable_cores, 1);
-}
-
-TEST_BETWEEN(quota_of_version_1, make_root, remove_root)
-{
-    write_file(*test_state, "/proc/self/cgroup", "7:memory:/x\n4:cpu,cpuacct:/docker/0123\n0::/\n");
-    write_file(*test_state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "300000\n");
-    write_file(*test_state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
-    topology_info info = described(two_packages, "0-15", *test_state);
-    assert_true(info.cpu_quota == 3);
-    assert_int_equal(info.usable_cores, 3);
-
-    write_file(*test_state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
-    info = described(two_packages, "0-15", *test_state);
-    assert_true(info.cpu_quota == 0);
-    assert_int_equal(info.usable_cores, 8);
-}
-
-/* A file that holds less than it should sets no limit, and its numbers do not mix with another file's. */
-TEST_BETWEEN(files_without_numbers, make_root, remove_root)
-{
-    write_file(*test_state, "/proc/self/cgroup", "0::/\n");
-    write_file(*test_state, "/sys/fs/cgroup/cpu.max", "200000\n");
-    write_file(*test_state, "/sys/fs/cgroup/cpu.cfs_quota_us", "");
-    write_file(*test_state, "/sys/fs/cgroup/cpu.cfs_period_us", "100000\n");
-    topology_info info = described(two_packages, "0-15", *test_state);
-    assert_true(info.cpu_quota == 0);
-    write_file(*test_state, "/sys/fs/cgroup/cpu.max", "none\n");
-    info = described(two_packages, "0-15", *test_state);
-    assert_true(info.cpu_quota == 0);
-    assert_int_equal(info.usable_cores, 8);
-}
-
-TEST_BETWEEN(controllers_are_not_confused, make_root, remove_root)
-{
-    write_file(*test_state, "/proc/self/cgroup", "3:cpuset:/\n2:cpuacct:/\nnonsense\n9:name=systemd:/a:b\n");
-    write_file(*test_state, "/sys/fs/cgroup/cpuset/cpu.cfs_quota_us", "100000\n");
-    write_file(*test_state, "/sys/fs/cgroup/cpuset/cpu.cfs_period_us", "100000\n");
-    topology_info info = described(two_packages, "0-15", *test_state);
-    assert_true(info.cpu_quota == 0);
-}
-
-TEST_BETWEEN(a_quota_above_the_cores_changes_nothing, make_root, remove_root)
-{
-    write_file(*test_state, "/proc/self/cgroup", "0::/\n");
-    write_file(*test_state, "/sys/fs/cgroup/cpu.max", "6400000 100000\n");
-    topology_info info = described(two_packages, "0-3", *test_state);
-    assert_true(info.cpu_quota == 64);
-    assert_int_equal(info.usable_cores, 4);
+    FOR_ROWS(i, quotas) {
+        const topology_info info = described_with(two_packages, quotas[i].allowed, quotas[i].files);
+        assert_true(info.cpu_quota == quotas[i].quota);
+        assert_int_equal(info.usable_cores, quotas[i].usable_cores);
+    }
 }
 
 TEST(wrong_descriptions_are_refused)

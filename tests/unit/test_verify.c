@@ -108,8 +108,8 @@ TEST(test_fault_in_a_model)
  * factors that even these out, and not with a fault in the positions. */
 TEST(test_low_precision_of_outliers)
 {
-    static const char path[] = "synthetic:v3-base,layers=3,hidden=256,heads=4,intermediate=1024,vocab=300,outliers=6";
-    enum { TOKENS = 48 };
+    static const char path[] = "synthetic:v3-base,layers=2,hidden=256,heads=4,intermediate=512,vocab=300,outliers=6";
+    enum { TOKENS = 12 };
     int32_t ids[TOKENS];
     const size_t starts[] = {0, TOKENS};
     const mutation *faults[] = {NULL, &mutation_unsmoothed, mutation_find("sign")};

@@ -25,7 +25,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ACCEPTED = os.path.join("tools", "gates", "analysis_accepted.tsv")
-ROOMS = ("core", "simd", "train")  # of simd, which has hardly a branch, warnings; cppcheck sees the scalar tier
+ROOMS = ("core", "simd", "train")  # for simd, which has hardly a branch, compiler warnings suffice; cppcheck sees the scalar tier
 VERSIONS = {"gcc": ("12", ["gcc", "-dumpversion"]), "cppcheck": ("2.10", ["cppcheck", "--version"]),
             "clang-tidy": ("14", ["clang-tidy", "--version"])}
 FINDING = re.compile(r"^(.*?):(\d+):(?:\d+:)? (?:warning|error|performance|portability): (.*) \[([\w.,=-]+)\]$")
@@ -53,7 +53,7 @@ PLANTED_CHECKS = {"gcc": {"-Wanalyzer-use-after-free", "-Wconversion", "-Wshadow
 
 
 class CannotRun(Exception):
-    """The tool is not the one that the list of accepted findings is about."""
+    """The tool has another version than the list of accepted findings."""
 
 
 def version_of(tool):
@@ -73,13 +73,13 @@ def output_of(command, folder=ROOT):
 
 
 def compilations(folder):
-    """[(file, command without what it writes)] of the library; a file that several tiers compile comes once for each."""
+    """Returns [(file, command without its output)] for the library; a file that several tiers compile occurs once for each."""
     with open(os.path.join(ROOT, folder, "compile_commands.json"), encoding="utf-8") as rows:
         rows = json.load(rows)
     found = {}
     for row in rows:
         file = os.path.relpath(os.path.join(row["directory"], row["file"]), ROOT)
-        # Peaks are measured, not computed with.
+        # The peaks are loops that are measured; they compute no results.
         if file.split(os.sep)[0] in ROOMS and "peak_" not in file and "Wshadow" in row["command"]:
             words = [word for word in shlex.split(row["command"]) if not word.endswith("ccache")]
             begin = next(k for k, word in enumerate(words) if word in ("-MD", "-MQ", "-MF", "-o"))
@@ -107,7 +107,7 @@ def run_cppcheck(sources, _folder):
 
 def run_clang_tidy(sources, folder):
     files = sorted({file for file, _ in sources if file.split(os.sep)[0] != "simd"})
-    for begin in range(0, len(files), 16):  # so that one that cannot be read does not end the rest
+    for begin in range(0, len(files), 16):  # in groups, so that an unreadable file does not end the whole run
         yield output_of(["clang-tidy", "--quiet", "-p", folder, *files[begin:begin + 16]])
 
 
@@ -115,7 +115,7 @@ RUN = {"gcc": run_gcc, "cppcheck": run_cppcheck, "clang-tidy": run_clang_tidy}
 
 
 def findings_in(tool, output, folder):
-    """What the tool says of the project's files; a header that several sources include is one place."""
+    """Yields the tool's findings in the project's files; a header that several sources include counts once."""
     for line in output.split("\n"):
         match = FINDING.match(line) or NO_PLACE.match(line)
         if match:
@@ -124,7 +124,7 @@ def findings_in(tool, output, folder):
 
 
 def in_project(path, folder):
-    """Some name files as seen from the folder of the build, some as they were given, and clang-tidy both."""
+    """Returns a path relative to the project: tools print paths from the build folder, as given, or both ways."""
     places = [os.path.normpath(os.path.join(base, path)) for base in (folder, ROOT)]
     return os.path.relpath(next((place for place in places if os.path.exists(place)), places[1]), ROOT)
 
@@ -134,7 +134,7 @@ def findings_of(tool, sources, folder):
 
 
 def sees_planted_faults(tool):
-    """Is each tool awake? Returns the checks that it should have named and did not."""
+    """Tests that a tool works; returns the checks that should have found planted faults and did not."""
     with tempfile.TemporaryDirectory(dir=ROOT, prefix="build-planted-") as folder:
         path = os.path.join(folder, "planted.c")
         with open(path, "w", encoding="utf-8") as out:
@@ -149,14 +149,14 @@ def sees_planted_faults(tool):
 # ------------------------------------------------------------------------------------------------------------- judging
 
 def accepted_findings(path=ACCEPTED):
-    """{(tool, file, check): how many}"""
+    """Returns {(tool, file, check): number}."""
     with open(os.path.join(ROOT, path), encoding="utf-8") as rows:
         rows = [row.rstrip("\n").split("\t") for row in rows if not row.startswith("#")]
     return {(tool, file, check): int(count) for tool, file, check, count, _reason in rows[1:]}
 
 
 def not_accepted(findings, accepted):
-    """All of a kind, where there are more than accepted: which of them is new, nobody knows."""
+    """Returns all findings of a kind that has more than accepted, since it is unknown which of them is new."""
     kinds = collections.Counter((finding.tool, finding.file, finding.check) for finding in findings)
     return [finding for finding in findings if kinds[finding[0], finding[1], finding[3]] > accepted.get((finding[0], finding[1], finding[3]), 0)]
 
@@ -167,7 +167,7 @@ def unneeded(tool, findings, accepted):
 
 
 def judge(tool, folder):
-    """(passed, failed): one test for the planted faults, one for the library."""
+    """Returns (passed, failed): one test for the planted faults, one for the library."""
     version = version_of(tool)
     missed = sees_planted_faults(tool)
     for check in sorted(missed):

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 
-import reference  # says what to install, where that is missing
+import reference  # prints what to install if it is missing
 import sentencepiece
 import torch
 import transformers
@@ -45,11 +45,11 @@ TEXTS = ["Paris is the capital of France.", "A new store opened beside the new m
          "don't you'll we've I'm", "UPPER lower MiXeD", "the [MASK] of the matter"]
 LONG = "The river rose in the night, and by morning the lower road was under water as far as the mill; nobody had slept. " * 12
 LONG_TOKENS = 160
-LOW_BARS = {"int16": 1e-3, "int8": 1e-1}  # of the relative error against float64
+LOW_BARS = {"int16": 1e-3, "int8": 1e-1}  # for the relative error against float64
 
 
 class Unavailable(Exception):
-    """A checkpoint that could not be had, or a name that says too little."""
+    """A checkpoint that cannot be downloaded, or an incomplete name."""
 
     def __init__(self, code, text):
         super().__init__(text)
@@ -57,7 +57,7 @@ class Unavailable(Exception):
 
 
 def find(name, endpoint=None):
-    """(title, folder) of a folder or of a published checkpoint, which is downloaded unless it is in the cache."""
+    """Returns (title, folder) of a folder or of a published checkpoint, which is downloaded unless it is in the cache."""
     if os.path.isdir(name):
         return name, name
     repository, _, revision = name.partition("@")
@@ -78,13 +78,13 @@ def find(name, endpoint=None):
 
 
 def run(arguments, command):
-    """Standard output of the program, read as JSON, and its exit code."""
+    """Runs the program; returns its standard output, read as JSON, and its exit code."""
     done = subprocess.run([arguments.program] + command, stdout=subprocess.PIPE, text=True, check=False)
     return (json.loads(done.stdout) if done.stdout.strip() else None), done.returncode
 
 
 def compare_tokens(arguments, folder, tokenizer):
-    """(texts with the same ids, texts); says which differ."""
+    """Returns (texts with the same ids, texts), and prints which differ."""
     same, spm = 0, os.path.join(folder, "spm.model")
     pieces = sentencepiece.SentencePieceProcessor(model_file=spm) if os.path.exists(spm) else None
     for text in TEXTS + [LONG]:
@@ -100,7 +100,7 @@ def compare_tokens(arguments, folder, tokenizer):
 
 
 def make_rows(folder, tokenizer):
-    """Two inputs, as lists of ids: a ragged batch and a long text."""
+    """Returns two inputs, as lists of ids: a ragged batch and a long text."""
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
     longest = min(LONG_TOKENS, config.get("max_position_embeddings", 512))
@@ -112,7 +112,7 @@ def make_rows(folder, tokenizer):
 
 
 def kind_of(subject):
-    """What a tensor is a part of: its line in the table."""
+    """Returns the line in the table that a tensor belongs to."""
     if subject.startswith("attn."):
         return {"probs": "probabilities"}.get(subject.rsplit(".", 1)[1], subject.rsplit(".", 1)[1])
     return "hidden states" if subject.startswith("hidden_states.") else subject
@@ -149,7 +149,7 @@ def compare_numbers(arguments, folder, tokenizer):
 
 
 def check(arguments, name):
-    """Compares one checkpoint and prints its table; whether all agrees."""
+    """Compares one checkpoint and prints its table; returns true if all agrees."""
     title, folder = find(name, arguments.endpoint)
     print(title, flush=True)
     tokenizer, agrees = None, True

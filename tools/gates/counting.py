@@ -8,11 +8,11 @@ import re
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 TAP_PLAN = re.compile(r"^1\.\.(\d+)", re.M)
 TAP_RESULT = re.compile(r"^(not )?ok\b(.*)$", re.M)
-SKIPPED_STATUS = 77  # what meson understands as well
+SKIPPED_STATUS = 77  # as in meson
 
 
 def checked(counts, ended_well):
-    """Having tested nothing is no success, nor is ending badly without a failure to show."""
+    """Returns counts that fail for a program without tests, or one that ended badly without a failure to show."""
     passed, failed, skipped = counts
     if failed == 0 and (not ended_well or passed + skipped == 0):
         failed = 1
@@ -20,14 +20,14 @@ def checked(counts, ended_well):
 
 
 def count_output(text, ended_well):
-    """Counts of a program with a closing line; without one, the program itself is one test."""
+    """Returns the counts of a program with a closing line; without one, the program itself is one test."""
     lines = CLOSING_LINE.findall(text)
     counts = tuple(int(number or 0) for number in lines[-1]) if lines else (int(ended_well), 0, 0)
     return checked(counts, ended_well)
 
 
 def count_several(text, ended_well, programs):
-    """Counts of a program that ran others, each of which must have had its closing line."""
+    """Returns the counts of a program that ran others, each of which must have had its closing line."""
     lines = CLOSING_LINE.findall(text)
     passed, failed, skipped = (sum(int(line[k] or 0) for line in lines) for k in range(3))
     return checked((passed, failed + max(0, programs - len(lines)), skipped), ended_well)
@@ -50,7 +50,7 @@ def count_tap(text, ended_well):
 
 
 def count(text, status, tap=False, programs=1):
-    """Counts of a program that ended with this status; None stands for one that was stopped."""
+    """Returns the counts of a program that ended with this status; None if it was stopped."""
     if tap:
         return count_tap(text, status == 0)
     if programs > 1:
@@ -61,6 +61,6 @@ def count(text, status, tap=False, programs=1):
 
 
 def failures_in(text):
-    """What failed, with its comments, of a program that speaks the Test Anything Protocol. Of another program: its end."""
+    """Returns the failures with their comments of a program that speaks the Test Anything Protocol; the end of other outputs."""
     found = re.findall(r"^not ok (?!.*# SKIP).*\n(?:#.*\n)*", text, re.M)
     return "".join(found) or "\n".join(text.rstrip().split("\n")[-25:])

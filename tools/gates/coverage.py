@@ -19,14 +19,14 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER, FLOORS = "build-coverage", os.path.join("tests", "coverage.tsv")
-MARGIN = (0.5, 1.0)  # points of lines, of branches; what threads and signals leave to chance is a tenth of this
-# Counters of threads must not lose a count, or gcov finds counts where nothing ran.
+MARGIN = (0.5, 1.0)  # points of lines, of branches; a tenth of this is due to chance in threads and signals
+# Thread counters must be exact, or gcov reports counts where nothing ran.
 OPTIONS = ["-Dtests=enabled", "-Dviz=disabled", "-Dmpi=disabled", "-Db_coverage=true", "-Doptimization=1", "-Dc_args=-fprofile-update=atomic"]
-# Each request for memory that is refused is a line of its own: this test runs whole, the others leave out sizes.
+# Each refused request for memory reaches lines of its own, so this test runs whole; the others run with fewer sizes.
 WHOLE = ["allocations"]
 QUICK = ["--setup", "quick"]
 OF_THE_LIBRARY = [f"--suite={suite}" for suite in ("unit", "golden", "kernels", "fuzz", "files", "sampled")]
-# Loops that measure the peak of a tier lie in simd/, but only the program has them, and it runs those of the processor at hand.
+# Loops that measure a tier's peak are in simd/, but only the program contains them, and it runs only those of this processor.
 GCOVR = ["gcovr", "--filter", "(core|simd|train)/", "--exclude", "simd/.*/peak_", "--exclude", "simd/tmpl/peak_", "-j", str(os.cpu_count())]
 
 
@@ -50,7 +50,7 @@ def run_tests(words):
 
 
 def figures():
-    """{folder: [lines, lines run, branches, branches taken]}, with a sum for each room."""
+    """Returns {folder: [lines, lines run, branches, branches taken]}, with a sum for each top folder."""
     counts, lines, branches, summary = (os.path.join(FOLDER, name) for name in ("counts.json", "lines.txt", "branches.txt", "summary.json"))
     run([*GCOVR, FOLDER, "--json", counts])
     run([*GCOVR, "--add-tracefile", counts, "--txt", lines, "--json-summary", summary])
@@ -82,7 +82,7 @@ def write_floors(sums):
 
 
 def fallen(sums, committed):
-    """A sentence for each folder below its floor, and for each that only one of the two knows."""
+    """Yields a sentence for each folder below its floor, and for each that only one of the two lists has."""
     for folder in sorted(set(sums) ^ set(committed)):
         yield f"{folder}: {'not' if folder in sums else 'only'} in {FLOORS} (tools/gates/coverage.py --update)"
     for folder in sorted(set(sums) & set(committed)):

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-import reference  # says what to install
+import reference  # prints what to install
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -55,7 +55,7 @@ def random_settings(chance):
     if chance.random() < 0.2:
         settings["embedding_size"] = chance.choice([5, 8, 24, 33])
     limit = settings["max_relative_positions"] if settings["max_relative_positions"] > 0 else settings["max_position_embeddings"]
-    if limit - 1 == settings.get("position_buckets", 0) // 2:  # transformers divides by log(1) and makes integers of infinities
+    if limit - 1 == settings.get("position_buckets", 0) // 2:  # transformers then divides by log(1) and converts infinities to integers
         settings["max_relative_positions"] = limit + 1
     return ("Deberta" if v1 else "DebertaV2"), settings
 
@@ -74,7 +74,7 @@ def fill_with_noise(model):
 
 
 def write_variant(chance, source, target, v1):
-    """The same model as another folder might hold it. Returns what was done."""
+    """Writes the same model in another valid form, and returns what was changed."""
     weights = load_file(os.path.join(source, "model.safetensors"))
     with open(os.path.join(source, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
@@ -84,7 +84,7 @@ def write_variant(chance, source, target, v1):
         weights = {name.replace("deberta.", prefix, 1): tensor for name, tensor in weights.items()}
         done.append(f"prefix '{prefix}'")
     terms = config["pos_att_type"]
-    if chance.random() < 0.2 and terms and config["pooler_hidden_act"] == config["hidden_act"]:  # as Microsoft writes it: without a type, v1 to be told from the tensors
+    if chance.random() < 0.2 and terms and config["pooler_hidden_act"] == config["hidden_act"]:  # as Microsoft writes v1
         del config["model_type"]
         config["pos_att_type"] = "|".join(terms)
         done.append("no model_type")
@@ -113,7 +113,7 @@ def write_variant(chance, source, target, v1):
 
 
 def random_input(chance, config):
-    """ids, mask, types, positions or None"""
+    """Returns ids, mask, types, and positions or None."""
     length = chance.choice([1, 2, 3, 7, 16, 17, 33, 60])
     rows = chance.choice([1, 1, 2, 3])
     ids = torch.randint(0, config.vocab_size, (rows, length))
@@ -136,17 +136,17 @@ def random_input(chance, config):
 
 
 def real_part(name, tensor, mask):
-    """The values that padding does not decide: of real tokens, of pairs of them."""
+    """Returns the values that do not depend on padding: those of real tokens, or of pairs of them."""
     if name.startswith("attn."):
         pairs = mask[:, None, :, None] * mask[:, None, None, :] > 0
         return tensor[pairs.expand(tensor.shape)]
     if name == "logits.sequence":
-        return tensor[mask[:, 0] > 0]  # they read the first row, which means nothing where the mask leaves it out
+        return tensor[mask[:, 0] > 0]  # these heads read the first row, which is meaningless if the mask leaves it out
     return tensor[mask > 0]
 
 
 def check(program, seed, tiers, work):
-    """What is wrong with the model of this seed: texts."""
+    """Returns sentences on what is wrong with the model of this seed."""
     chance = random.Random(seed)
     torch.manual_seed(seed)
     torch.set_grad_enabled(False)

@@ -61,7 +61,7 @@ def random_character(chance):
 
 
 def random_text(chance, corpus):
-    """Pieces of the corpus, words, single characters and runs, in any company. Few are long: only there sums of scores have lost digits."""
+    """Returns a text of corpus pieces, words, characters and runs in random order. Few are long, as only there sums of scores lost digits."""
     parts = []
     for _ in range(chance.choice([0, 1, 1, 2, 3, 5, 8, 20]) * (1 if chance.random() < 0.995 else 50)):
         kind = chance.random()
@@ -91,7 +91,7 @@ def byte_positions(text):
 
 
 def split_specials(text):
-    """(chunk, where it begins, whether it is a special token)"""
+    """Yields (chunk, where it begins, whether it is a special token)."""
     last = at = 0
     while at < len(text):
         found = next((s for s in SPECIALS if text.startswith(s, at)), None) if text[at] == "[" else None
@@ -123,14 +123,14 @@ def split_punctuation(chunk):
 
 
 class Pieces:
-    """What sentencepiece makes of the stretches between special tokens."""
+    """Tokenizes the text between special tokens with sentencepiece."""
 
     def __init__(self, folder, lower=False, split=False):
         self.model = sentencepiece.SentencePieceProcessor(model_file=os.path.join(folder, "spm.model"))
         self.lower, self.split = lower, split
 
     def pieces_of(self, text):
-        """(id, piece, begin, end) with places in characters; later releases count bytes."""
+        """Returns (id, piece, begin, end) with offsets in characters; later releases count bytes."""
         try:
             found = self.model.encode(text, out_type="immutable_proto")  # must live as long as its pieces
             return [(p.id, p.piece, p.begin, p.end) for p in found.pieces]
@@ -144,7 +144,7 @@ class Pieces:
             if special:
                 yield SPECIALS.index(chunk) if chunk != "[MASK]" else self.model.get_piece_size(), chunk, begin, begin + len(chunk)
                 continue
-            if self.lower:  # character by character, as transformers did it: no final sigma
+            if self.lower:  # character by character, as in transformers: there is no final sigma
                 chunk = "".join(c.lower() for c in chunk)
             for part, at in split_punctuation(chunk) if self.split else [(chunk, 0)]:
                 for id, piece, first, end in self.pieces_of(part):
@@ -155,7 +155,7 @@ class Pieces:
         for kind, segment in enumerate([text] if pair is None else [text, pair]):
             bytes_at = byte_positions(segment)
             for id, token, begin, end in self.segment(segment):
-                # Lower case may be longer than the text: then spans cannot be had this way.
+                # If the lower case is longer than the text, offsets cannot be computed this way.
                 spans = ([begin, end], [bytes_at[begin], bytes_at[end]]) if not self.lower else (None, None)
                 for name, value in zip(rows, (id, token, *spans, kind)):
                     rows[name].append(value)
@@ -165,7 +165,7 @@ class Pieces:
 
 
 class ByteLevel:
-    """tokenizers on the tokenizer.json of a v1 model; an empty second segment is a segment."""
+    """Runs tokenizers on the tokenizer.json of a v1 model; an empty second segment counts as a segment."""
 
     def __init__(self, folder):
         self.model = tokenizers.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
@@ -190,7 +190,7 @@ class ByteLevel:
 
 
 class Metaspace:
-    """tokenizers on a tokenizer.json that transformers 5 saved: ids and types. Its offsets count the added U+2581 otherwise."""
+    """Runs tokenizers on a tokenizer.json that transformers 5 saved: ids and types. Its offsets count the added U+2581 differently."""
 
     def __init__(self, folder):
         self.model = tokenizers.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
@@ -228,7 +228,7 @@ def compare(name, program, folder, reference, texts, work, show=3):
 
 
 def add_tokens(path):
-    """Every combination of the flags that decide how much white space a token takes along."""
+    """Adds every combination of the flags that decide how much white space a token includes."""
     with open(path, encoding="utf-8") as file:
         root = json.load(file)
     for content, left, right, normalized in (("<user>", True, True, False), ("don't", False, True, False), ("http", True, False, True),
@@ -240,7 +240,7 @@ def add_tokens(path):
 
 
 def variants(folder, work):
-    """(name, a folder for the program, a reference)"""
+    """Yields (name, a folder for the program, a reference)."""
     name = os.path.basename(folder.rstrip("/"))
 
     def copy(files, settings=None):

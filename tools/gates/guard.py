@@ -24,7 +24,9 @@ Terms may be sums and products. "?" leaves a number untied, and it counts as suc
 
 SPDX-License-Identifier: MIT
 """
+import bisect
 import difflib
+import itertools
 import re
 import sys
 from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
@@ -236,6 +238,17 @@ def nearest(rows, begin, sources):
     return Wrong(begin + 1, rows[0], "these lines in another order or table", "; ".join(source.command for source in sources))
 
 
+def must_agree(line, number, term, sources):
+    found = sources.evaluate(term)
+    if not agrees(number, found):
+        raise Wrong(line, number, f"{found.normalize():f}", term)
+
+
+def must_hold(line, words, comparison, sources):
+    if sources.evaluate(comparison) is not True:
+        raise Wrong(line, words, "does not hold", comparison)
+
+
 def check_terms(begin, lines, sources, sections):
     """Compares the numbers of a block with its comment; returns how many are tied."""
     text = "\n".join(lines)
@@ -250,13 +263,10 @@ def check_terms(begin, lines, sources, sections):
             phrase, _, comparison = term[1:].partition('":')
             if phrase not in words:
                 raise Wrong(begin + 1, "other words", f'"{phrase}"', comparison.strip())
-            if sources.evaluate(comparison.strip()) is not True:
-                raise Wrong(begin + 1, phrase, "does not hold", comparison.strip())
+            must_hold(begin + 1, phrase, comparison.strip(), sources)
     for (line, number), term in zip(numbers, values):
         if term != "?":
-            found = sources.evaluate(term)
-            if not agrees(number, found):
-                raise Wrong(line, number, f"{found.normalize():f}", term)
+            must_agree(line, number, term, sources)
             tied += 1
     return tied
 
@@ -274,12 +284,12 @@ def check_page(text, sources, page):
         try:
             if commented:
                 rows = [plain(line) for line in lines if line.lstrip().startswith("|")]
-                if any(rows[0] == table[0] and {*rows[2:]} & {*table} for source in own for _, table in source.tables if rows) and not printed_table(rows, own):
+                if any({*rows[2:]} & {*table} for source in own for _, table in source.tables if rows) and not printed_table(rows, own):
                     raise nearest(rows, begin, own)
                 yield len(numbers), check_terms(begin, lines, sources, sections), None
             elif lines[0].lstrip().startswith("|") and own:
                 rows = [plain(line) for line in lines]
-                known = any(rows[0] == table[0] for source in own for _, table in source.tables)
+                known = any({*rows[:1], *rows[2:]} & {*table} for source in own for _, table in source.tables)
                 source = printed_table(rows, own) if numbers or known else None
                 if (numbers or known) and not source:
                     raise nearest(rows, begin, own)
@@ -295,10 +305,10 @@ def check_page(text, sources, page):
 
 
 def sentences(text):
-    """Sentences with a number and eight words or more, in lines of one blank between words."""
+    """Sentences with a number and four words or more, in lines of one blank between words."""
     for paragraph in re.split(r"\n\s*\n", re.sub(r"<!--.*?-->", "", text, flags=re.S)):
         for sentence in re.split(r"(?<=[.;]) ", plain(paragraph)):
-            if re.search(r"\d", sentence) and len(sentence.split()) >= 8 and "|" not in sentence:
+            if re.search(r"\d", sentence) and len(sentence.split()) >= 4 and "|" not in sentence:
                 yield sentence
 
 
@@ -332,7 +342,7 @@ def check_verdicts(text):
 
 def check_ties(page, text, sources):
     """Yields (numbers, tied ones, Wrong or None) for every sentence of the page that ties.tsv has."""
-    lines = text.splitlines()
+    flat, ends = " ".join(text.split()), list(itertools.accumulate(len(line.split()) for line in text.splitlines()))
     for row in (sources.root / TIES).read_text(encoding="utf-8").splitlines():
         if row.split("\t")[0] != page:
             continue
@@ -340,19 +350,16 @@ def check_ties(page, text, sources):
         terms = [term.strip() for term in terms.split(";")]
         numbers = TIED.findall(words)
         sentence = TIED.sub(r"\1", words)
-        begin = next((k for k in range(len(lines)) if sentence in " ".join(" ".join(lines[k:k + 12]).split()) and sentence not in " ".join(" ".join(lines[k + 1:k + 13]).split())), None)
+        begin = bisect.bisect(ends, flat.count(" ", 0, flat.index(sentence))) if sentence in flat else None
         try:
             if begin is None:
                 raise Wrong(1, "other words", sentence, TIES)
             if len(terms) < len(numbers):
                 raise Wrong(begin + 1, f"{len(numbers)} numbers", f"{len(terms)} terms", TIES)
             for number, term in zip(numbers, terms):
-                found = sources.evaluate(term)
-                if not agrees(number, found):
-                    raise Wrong(begin + 1, number, f"{found.normalize():f}", term)
+                must_agree(begin + 1, number, term, sources)
             for term in terms[len(numbers):]:
-                if sources.evaluate(term) is not True:
-                    raise Wrong(begin + 1, sentence, "does not hold", term)
+                must_hold(begin + 1, sentence, term, sources)
             yield 0, 0, None
         except (KeyError, SyntaxError, ValueError, ArithmeticError, TypeError, IndexError) as reason:
             yield 0, 0, Wrong((begin or 0) + 1, sentence, f"a term that cannot be read: {reason}", TIES)

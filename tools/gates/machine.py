@@ -1,4 +1,4 @@
-"""What this machine is asked for: its tiers, and the day by which samples are drawn.
+"""What a run asks of this machine: its tiers, and the day, which is the seed of samples.
 
 SPDX-License-Identifier: MIT
 """
@@ -12,18 +12,18 @@ DAY = "DEBERTA_TEST_DAY"
 
 
 def day():
-    """Other samples every day; DAY in the environment has those of another one again."""
+    """Returns the day, which decides samples; DAY in the environment repeats another day's."""
     return int(os.environ.get(DAY) or datetime.date.today().toordinal())
 
 
 def turn_of_today(rows, parts):
-    """Every `parts`-th of the rows, others every day, and the rest: in so many days all have had their turn."""
+    """Returns every `parts`-th of the rows, others every day, and the rest; after `parts` days all rows have had their turn."""
     taken = [row for k, row in enumerate(rows) if (k + day()) % parts == 0]
     return taken, [row for row in rows if row not in taken]
 
 
 def has_flag(flag):
-    """Is this in the processor's list? (x86)"""
+    """Returns true if an x86 processor lists this flag."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             return any(line.startswith("flags") and flag in line.split() for line in lines)
@@ -35,7 +35,7 @@ def native_tiers():
     """The tiers that this machine must be able to run: those that the build knows (simd/meson.build), with the words of /proc/cpuinfo
     that each needs. The stand-ins of parts run where their tier does."""
     list_of_tiers = os.path.join(ROOT, "build", "simd", "tiers.txt")
-    if not os.path.exists(list_of_tiers):  # configuring writes it
+    if not os.path.exists(list_of_tiers):  # written by meson setup
         execute(["meson", "setup", "build", "-Dtests=enabled", "--buildtype=release"])
     with open(list_of_tiers, encoding="utf-8") as lines:
         words = {line.split()[0]: line.split()[2:] for line in lines if line.strip()}

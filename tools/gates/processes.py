@@ -1,4 +1,4 @@
-"""One process and what came of it: output, exit status, seconds. A process that takes too long is stopped.
+"""Runs one process and returns its output, exit status and seconds. A process that takes too long is stopped.
 
 SPDX-License-Identifier: MIT
 """
@@ -11,16 +11,16 @@ import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# With these the caller's environment would weaken the tests, or have them write what they should compare with.
+# These variables of the caller would weaken the tests, or make them write their expected files.
 NOT_FROM_THE_CALLER = {"DEBERTA_UPDATE_GOLDEN", "DEBERTA_TEST_QUICK", "DEBERTA_TEST_SEED", "DEBERTA_TEST_EVERY_CALL", "DEBERTA_ISA"}
-PATIENCE = 30  # seconds that a process which was asked to stop may take
+PATIENCE = 30  # seconds that a process may take to stop
 
-running = set()  # process groups, to be stopped if the run is interrupted
-interrupted = threading.Event()  # nothing begins any more
+running = set()  # process groups to stop if the run is interrupted
+interrupted = threading.Event()  # set: nothing begins any more
 
 
 class Outcome:
-    """status: None if the process was stopped. seconds: on the clock; processor: user and system time, with all children."""
+    """status: None if the process was stopped. seconds: wall time; processor: user and system time, with all children."""
 
     def __init__(self, output, status, seconds=0.0, processor=0.0):
         self.output, self.status, self.seconds, self.processor = output, status, seconds, processor
@@ -28,7 +28,7 @@ class Outcome:
 
 def environment_for(extra):
     inherited = {name: value for name, value in os.environ.items() if name not in NOT_FROM_THE_CALLER}
-    # As `meson test` does: memory that is freed, and memory that is fresh, holds no zeros.
+    # As in `meson test`: freed and fresh memory holds no zeros.
     return {"MALLOC_PERTURB_": str(random.randint(1, 255)), **inherited, **(extra or {})}
 
 
@@ -50,11 +50,11 @@ def stop_all():
 
 
 def execute(command, environment=None, limit=3600):
-    """Runs it to its end, or for `limit` seconds."""
+    """Runs a command to its end, or for `limit` seconds."""
     if interrupted.is_set():
         return Outcome("the run was interrupted\n", None)
     begin, late = time.monotonic(), threading.Event()
-    # A file, not a pipe: a grandchild that outlives the command would keep a pipe open.
+    # A file, not a pipe, because a grandchild that outlives the command would keep a pipe open.
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
@@ -72,7 +72,7 @@ def execute(command, environment=None, limit=3600):
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)  # or subprocess would wait for it once more
+        process.returncode = os.waitstatus_to_exitcode(status)  # otherwise subprocess would wait for it again
         running.discard(process.pid)
         output.seek(0)
         text = output.read().decode(errors="replace")

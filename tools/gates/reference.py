@@ -37,7 +37,7 @@ HEADS = {
 
 
 def make_exact():
-    """Two places take float32 detours whatever the model's type is; without them a float64 model is float64 throughout."""
+    """Replaces two float32 conversions in transformers; without them a float64 model is float64 throughout."""
 
     def exact_scale(query_layer, scale_factor):
         return torch.tensor(math.sqrt(query_layer.size(-1) * scale_factor), dtype=query_layer.dtype)
@@ -52,7 +52,7 @@ def make_exact():
 
 
 def record_components(model, config):
-    """Wraps each layer's position bias, which adds c2p and p2c up: asked for one term at a time, it tells them apart."""
+    """Wraps each layer's position bias, which adds c2p and p2c: called for one term at a time, it separates them."""
     layers = []
     modules = [m for m in model.modules() if isinstance(m, (v1.DisentangledSelfAttention, v2.DisentangledSelfAttention))]
     for module in modules:
@@ -64,7 +64,7 @@ def record_components(model, config):
             terms = module.pos_att_type
             heads = (-1, module.num_attention_heads, query.size(-2), key.size(-2))
             content = query @ key.transpose(-1, -2)
-            if config.model_type != "deberta":  # v1 has scaled its queries by now
+            if config.model_type != "deberta":  # v1 has scaled its queries at this point
                 content = content / v2.scaled_size_sqrt(query, factor)
             parts["c2c"] = content.reshape(heads)
             for term in terms:
@@ -78,7 +78,7 @@ def record_components(model, config):
 
 
 def load(path, dtype):
-    """The model with the head that its config names, if the file really holds it; the bare encoder otherwise."""
+    """Returns the model with the head that its config names if the file holds it, otherwise the bare encoder."""
     config = transformers.AutoConfig.from_pretrained(path)
     if config.model_type not in ("deberta", "deberta-v2"):
         sys.exit(f"{path}: model_type is '{config.model_type}', not a DeBERTa")
@@ -93,7 +93,7 @@ def load(path, dtype):
 
 
 def read_weights(folder):
-    """Every tensor of the folder's weight files, under the names they have there."""
+    """Returns every tensor of the folder's weight files, under its name there."""
     names = [name for name in ("model.safetensors", "pytorch_model.bin") if os.path.exists(os.path.join(folder, name))][:1]
     for index in ("model.safetensors.index.json", "pytorch_model.bin.index.json") if not names else ():
         if not names and os.path.exists(os.path.join(folder, index)):
@@ -106,7 +106,7 @@ def read_weights(folder):
 
 
 def layer_with_queries(layer, states, queries, **others):
-    """A layer whose keys and values come from `states` and whose queries from elsewhere."""
+    """Returns the output of a layer whose keys and values come from `states` and whose queries from elsewhere."""
     if hasattr(layer.attention.self, "query_proj"):
         return layer(states, query_states=queries, **others)[0]
     # transformers' v1 has the same parameter, but raises. Its in_proj makes q, k, v head by head.
@@ -190,7 +190,7 @@ def save(path, tensors, folder, float32=False):
 
 
 def pad(rows):
-    """Lists of ids as a batch with its mask and token types."""
+    """Returns lists of ids as a batch with its mask and token types."""
     longest = max(map(len, rows))
     ids = torch.tensor([list(row) + [0] * (longest - len(row)) for row in rows])
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])

@@ -65,7 +65,7 @@ from processes import ROOT
 from stage import Stage, say
 
 WASM = shutil.which("wasm-ld-19") is not None
-# Name, what does it, the program without which it is skipped, whether --full takes it on this machine, and what it says. The longest first.
+# Name, function, required program, whether --full takes it on this machine, and description; the longest first.
 STAGES = [
     ("program", stages.program, "meson", True, "the program from outside"),
     ("sanitizers", stages.sanitizers, "clang", True, "address and undefined-behaviour sanitizers, clang"),
@@ -102,9 +102,9 @@ NIGHTLY = [
     ("coverage", stages.coverage, "gcovr", True, "what the tests run of the library"),
     ("wheels", stages.wheels, "git", stages.X86, "what is released"),
 ]
-ALWAYS = ("program", "native")  # what runs without --full
-SLOWEST = 10  # programs that are named
-TIMES = os.path.join("out", "test-times.tsv")  # all of them
+ALWAYS = ("program", "native")  # stages that run without --full
+SLOWEST = 10  # number of programs that are named
+TIMES = os.path.join("out", "test-times.tsv")  # a file with the times of all
 
 
 def chosen_stages(options):
@@ -116,13 +116,13 @@ def chosen_stages(options):
 
 
 def run(chosen, full):
-    """The stages that ran, and the names of those that could not."""
+    """Runs stages; returns those that ran, and the names of those that could not."""
     began, cores, ran, skipped = time.monotonic(), min(os.cpu_count() or 1, 8), [], []
     with concurrent.futures.ThreadPoolExecutor(cores if full else 1) as pool:  # two stages alone follow each other, each on all processors
         jobs = []
 
         def processors():
-            """All but those of the other stages that run."""
+            """Returns the processors that the other running stages do not use."""
             return max(1, min(cores, cores + 1 - sum(job.running() for job in jobs)))
         for name, prepare, tool, _, says in chosen:
             if shutil.which(tool):
@@ -144,7 +144,7 @@ def run(chosen, full):
 
 
 def summarize(ran, skipped, unasked):
-    """Prints what the run has shown; returns the exit status."""
+    """Prints the results of the run; returns the exit status."""
     times = sorted(((seconds, f"{stage.name}: {what}") for stage in ran for seconds, what in stage.times), reverse=True)
     say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, name in times[:SLOWEST]))
     os.makedirs("out", exist_ok=True)
@@ -174,7 +174,7 @@ def main():
     parser.add_argument("--stage", action="append", choices=[stage[0] for stage in STAGES + NIGHTLY])
     options = parser.parse_args()
     os.chdir(ROOT)
-    # What was compiled in another copy of the tree is taken from the compiler's cache, and a file that is new to it is not preprocessed first.
+    # Files compiled in another copy of the tree come from the compiler's cache, which skips the preprocessor for new ones.
     os.environ.update(CCACHE_BASEDIR=ROOT, CCACHE_NOHASHDIR="1", CCACHE_DEPEND="1")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     unasked = "" if sys.argv[1:] else "what tests the tests, emulated tiers, a second compiler, sanitizers: not run (./build.sh test --full)"

@@ -1,4 +1,4 @@
-"""One stage of a run: what it configures, builds and runs, one step after the other, and what came of it.
+"""Configures, builds and runs one stage, step by step, and collects its results.
 
 SPDX-License-Identifier: MIT
 """
@@ -14,19 +14,19 @@ import counting
 from machine import turn_of_today
 from processes import ROOT, execute
 
-TIER_SUITES = {"kernels", "golden"}  # they run the kernels tier by tier; the others say nothing about a tier
-WELL = {"OK", "SKIP", "EXPECTEDFAIL"}  # what meson says of a test that is no failure
+TIER_SUITES = {"kernels", "golden"}  # these suites run the kernels tier by tier; others tell nothing about a tier
+WELL = {"OK", "SKIP", "EXPECTEDFAIL"}  # meson's results of a test that has not failed
 
 
 def say(text):
     print(text, flush=True)
 
 
-BUSY = collections.defaultdict(threading.Lock)  # {folder: held while it is configured or built}
+BUSY = collections.defaultdict(threading.Lock)  # {folder: lock while it is configured or built}
 
 
 class Broken(Exception):
-    """A build failed: what comes after it in the stage cannot run."""
+    """A build failed, so the rest of the stage cannot run."""
 
 
 def introspect(folder, what):
@@ -35,7 +35,7 @@ def introspect(folder, what):
 
 
 def suites_of(test):
-    """Without the project's name."""
+    """Returns the suites of a test without the project's name."""
     return {suite.rpartition(":")[2] for suite in test["suite"]}
 
 
@@ -61,7 +61,7 @@ class Stage:
         say("\n".join("    " + line for line in counting.failures_in(output).rstrip().split("\n")[-100:]))
 
     def step(self, what, command, folder):
-        """Something that must work, and is no test."""
+        """Runs a command that must succeed, and is no test."""
         with BUSY[folder]:
             outcome = execute(command)
         self.times.append((outcome.seconds, what))
@@ -73,7 +73,7 @@ class Stage:
             raise Broken
 
     def program(self, title, command, environment=None, limit=1800, programs=1, of_tiers=True):
-        """One process as a test. programs: how many it runs itself, each with its closing line."""
+        """Runs one process as a test. programs: how many it runs itself, each with its closing line."""
         outcome = execute(command, environment, limit)
         counts = counting.count(outcome.output, outcome.status, programs=programs)
         self.times.append((outcome.seconds, title))
@@ -83,20 +83,20 @@ class Stage:
             self.fail(title, command, outcome.output, outcome.status, of_tiers)
 
     def configure(self, folder, options=(), native_file=None, cross_file=None):
-        """Sets the folder up, or changes the options of one that was set up before."""
+        """Sets the folder up, or changes the options of an existing one."""
         options = ["-Dtests=enabled", *options]
         if os.path.exists(os.path.join(ROOT, folder, "build.ninja")):
             self.step(f"configuring {folder}", ["meson", "configure", folder, *options], folder)
             return
         files = [f"--native-file={native_file}"] * bool(native_file) + [f"--cross-file={cross_file}"] * bool(cross_file)
-        if shutil.which("ccache"):  # meson puts it before its own choice of a compiler only
+        if shutil.which("ccache"):  # meson adds ccache only to a compiler of its own choice
             files += ["--native-file=tools/gates/ccache-clang.ini"] * bool(native_file) + ["--cross-file=tools/gates/ccache-aarch64.ini"] * bool(cross_file)
-        if native_file and shutil.which("ld.lld-19"):  # a hundred programs are linked, in half the time
+        if native_file and shutil.which("ld.lld-19"):  # halves the time to link a hundred programs
             files.append("--native-file=tools/gates/lld-clang.ini")
         self.step(f"configuring {folder}", ["meson", "setup", folder, *options, *files], folder)
 
     def build(self, folder, targets=()):
-        """These targets, or everything."""
+        """Builds these targets, or everything."""
         self.step(f"building {folder}", ["ninja", "-C", folder, "-j", str(self.processors()), *targets], folder)
 
     def tests(self, title, folder, choose=lambda test: True, quick=False, wrapper=None, environment=None, turns=1, nightly=None):
@@ -130,7 +130,7 @@ class Stage:
                 rows += [json.loads(line) for line in lines]
         sums, about = [0, 0, 0], {test["name"]: test for test in chosen}
         for row in rows:
-            # Meson puts project and suite before the name, one version otherwise than another.
+            # Meson puts project and suite before the name, in a form that depends on its version.
             name = max((name for name in about if row["name"] == name or row["name"].endswith((f" / {name}", f":{name}"))), key=len)
             test, output = about.pop(name), row.get("stdout", "") + row.get("stderr", "")
             status = row["returncode"] if row["result"] in WELL else row["returncode"] or None
@@ -145,7 +145,7 @@ class Stage:
         self.add(title, tuple(sums), outcome, len(chosen))
 
     def leave(self, nightly, *what):
-        """This run does without; the nightly stage does it. The run's end says so."""
+        """Notes that this run leaves work to the nightly stage."""
         if what:
             self.left.setdefault(nightly, []).extend(what)
 

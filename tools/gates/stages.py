@@ -15,12 +15,12 @@ from stage import suites_of
 
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "LSAN_OPTIONS": f"suppressions={ROOT}/tools/gates/leaks.supp:print_suppressions=0"}
-# Half of a run compiles: as much optimisation as makes the tests quick, and of debug symbols the lines.
+# Half of a run is compilation, so optimization is just enough for quick tests, with line numbers as debug symbols.
 SANITIZED_OPTIONS = ["-Db_lundef=false", "-Doptimization=1", "-Ddebug=true", "-Db_ndebug=false"]
 THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dc_args=-g1", "-Dviz=disabled"]
 NEON_TIERS = ("neon", "neondot", "neoni8mm")
 X86 = os.uname().machine == "x86_64"
-# Into how many parts is divided what takes turns: each run has one of them, a nightly stage all.
+# Number of parts of divided tests: each run takes one part, a nightly stage all.
 NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_TURNS, NEON_KERNEL_TURNS, IDENTITY_TURNS, PYTHON_TURNS = 8, 8, 4, 8, 4, 6, 5, 8
 
 
@@ -33,28 +33,28 @@ def suites(*wanted, without=()):
 
 
 def lint(stage, folder, *options):
-    """One test, however many places it looks at."""
+    """Runs lint as one test, however many places it checks."""
     stage.program("lint", [sys.executable, "tools/gates/lint.py", *options, folder], of_tiers=False)
 
 
 def native_build(stage, *targets):
-    """build/, as build.sh has it: somebody else's choice of options stays."""
+    """Configures build/ as build.sh does; existing options stay."""
     stage.configure("build", [] if os.path.exists(os.path.join(ROOT, "build", "build.ninja")) else ["--buildtype=release"])
     stage.build("build", targets)
 
 
 def part_of_today(parts):
-    """K/N, another K every day."""
+    """Returns K/N, another K every day."""
     return f"{day() % parts + 1}/{parts}"
 
 
 def native_kernels(stage, title, *options):
-    # With the tiers that this processor must have: the tests skip one that is missing, whether processor or build lacks it.
+    # With the tiers that this processor must have, since tests skip a missing one, whether processor or build lacks it.
     stage.program(title, ["build/tests/checkasm/checkasm", *options, *(f"--require={tier}" for tier in native_tiers())])
 
 
 def native(stage, full):
-    """The library: all but the program from outside."""
+    """Tests the library: all but the program from outside."""
     beyond = {"cli", "long", "sampled"} | (set() if full else {"full"})
     native_build(stage)
     stage.tests("tests", "build", lambda test: test["name"] != "checkasm" and not suites_of(test) & beyond)
@@ -69,7 +69,7 @@ def native(stage, full):
 
 
 def program(stage, full):
-    """The program from outside."""
+    """Tests the program from outside."""
     beyond = () if full else ("full", "long")
     native_build(stage)
     stage.tests("the program", "build", suites("cli", without=("sampled", "turns", "long", *beyond)))
@@ -81,14 +81,14 @@ def program(stage, full):
 
 
 def native_whole(stage, _full):
-    """What the stages native and program take a sample of, and what takes turns there."""
+    """Runs everything of which the stages native and program take samples or turns."""
     native_build(stage)
     stage.tests("tests", "build", suites("sampled", "turns", "long"))
     native_kernels(stage, "kernels, every tier of this processor")
 
 
 def without_fma(stage, _full):
-    # The same programs as they are: the build must not assume more than the base instruction set.
+    # The same programs on a base processor: the build must not assume more than the base instruction set.
     native_build(stage, "tests/checkasm/checkasm", "tests/golden/golden")
     emulator = ["qemu-x86_64-static", "-cpu", "Nehalem"]
     part = part_of_today(2)
@@ -119,7 +119,7 @@ def on_neon(stage, title, cpu, program, *words, limit=1800):
 
 
 def neon_kernels(stage, title, *options):
-    """On a processor that has everything."""
+    """Tests all kernels on an emulated processor with all features."""
     on_neon(stage, title, "max", "checkasm/checkasm", "--quick", *options, *(f"--require={tier}" for tier in NEON_TIERS))
 
 
@@ -130,14 +130,14 @@ def neon(stage, _full):
     # What the tier computes. The rest of the tests knows no tier, and its clocks and threads are not an emulator's. Of the tokenizers sums of
     # scores, which are the only floating-point numbers outside the kernels that decide something.
     build_for_neon(stage)
-    elsewhere = {"oracle", "appendix", "checkasm"}  # the reference against golden results, where no kernel takes part; kernels are below
+    elsewhere = {"oracle", "appendix", "checkasm"}  # reference against golden results, without kernels, which are tested below
     stage.tests("golden results", "build-arm64", lambda test: suites_of(test) & {"kernels", "golden"} and test["name"] not in elsewhere, quick=True)
     stage.tests("tokenizers", "build-arm64", NEON_TOKENIZERS, quick=True, turns=NEON_TURNS, nightly="neon-whole")
     part = part_of_today(IDENTITY_TURNS)
     on_neon(stage, f"one arithmetic, a sample, {part}", "max", "golden/identity", "--folder", "tests/golden", "--quick", "--part", part)
     part = part_of_today(NEON_KERNEL_TURNS)
     neon_kernels(stage, f"kernels, {part}", f"--part={part}")
-    # Products of integers where a processor lacks the parts of a tier.
+    # Tests products of integers where a processor lacks parts of a tier.
     for kernel in ("gemm_u8", "gemm_u8x2"):
         on_neon(stage, f"{kernel} on cortex-a53", "cortex-a53", "checkasm/checkasm", "--quick", f"--kernel={kernel}", "--require=neon")
     stage.leave("neon-whole", "the other kernels", "the other parts of one arithmetic")
@@ -169,13 +169,13 @@ def avx512_emulated(stage, _full):
 
 
 def build_without_training(stage, *targets):
-    """All but some files is compiled as build/ has it, and comes from the compiler's cache."""
+    """Builds all but some files as build/ does, so that they come from the compiler's cache."""
     stage.configure("build-without-training", ["-Dtraining=disabled", "--buildtype=release"])
     stage.build("build-without-training", targets)
 
 
 def without_training(stage, _full):
-    """What measures and looks does not need what trains."""
+    """Tests that a build without training measures and draws all the same."""
     build_without_training(stage, "deberta")
     stage.program("it refuses, and does the rest", [sys.executable, "tests/install/without_training.py", "build-without-training/deberta"], of_tiers=False)
     stage.leave("without-training-whole", "units and golden results")
@@ -186,18 +186,18 @@ def without_training_whole(stage, _full):
     stage.tests("tests", "build-without-training", suites("unit", "golden"), quick=True)
 
 
-# Threads that wait sleep: others need the processors that these would spin on.
+# Waiting threads sleep, because other processes need the processors on which they would spin.
 CLANG_TESTS = {"quick": True, "environment": {"OMP_WAIT_POLICY": "passive"}}
 
 
 def build_with_clang(stage):
-    """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors."""
+    """Builds with three independent switches: clang, loops on OpenMP, no figures. Warnings are errors."""
     stage.configure("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/gates/clang.ini")
     stage.build("build-clang")
 
 
 def second_compiler(stage, _full):
-    """Of the program what these switches change, by turns."""
+    """Tests the parts of the program that these switches change, by turns."""
     build_with_clang(stage)
     stage.tests("tests", "build-clang", suites("kernels", "golden", "unit"), **CLANG_TESTS)
     stage.tests("the program", "build-clang", suites("switches"), turns=CLANG_TURNS, nightly="clang-whole", **CLANG_TESTS)
@@ -213,12 +213,12 @@ SANITIZER_TESTS = {"quick": True, "environment": SANITIZER_OPTIONS}
 
 
 def configure_sanitized(stage):
-    # Its tests train and encode for minutes with the kernels that they have. A fault ends the process: checks that may go on compile for longer.
+    # Its tests train and encode for minutes with these kernels. A fault ends the process, since checks that can go on compile longer.
     stage.configure("build-sanitize", ["-Db_sanitize=address,undefined", "-Dkernels=fast", "-Dc_args=-g1 -fno-sanitize-recover=all", *SANITIZED_OPTIONS], native_file="tools/gates/clang.ini")
 
 
 def is_sanitized(test):
-    """All but the kernels, which are below; of the program what opens input of others."""
+    """Selects all tests but the kernels, which are below, and those of the program that open untrusted input."""
     return test["name"] != "checkasm" and (not suites_of(test) & {"cli"} or suites_of(test) & {"foreign"})
 
 
@@ -228,7 +228,7 @@ def has_turns_when_sanitized(test):
 
 
 def sanitizers(stage, _full):
-    """Of the kernels those that are sanitized (simd/meson.build)."""
+    """Selects the kernels that are sanitized (simd/meson.build)."""
     configure_sanitized(stage)
     stage.build("build-sanitize", ["tests/checkasm/checkasm"])
     stage.tests("tests", "build-sanitize", lambda test: is_sanitized(test) and not has_turns_when_sanitized(test), **SANITIZER_TESTS)
@@ -252,7 +252,7 @@ def threads(stage, _full):
 
 @functools.lru_cache(maxsize=None)
 def without_zip(root):
-    """Golden cases whose weights are no zip archive, which the modules do not read."""
+    """Returns golden cases whose weights are no zip archive, which the modules do not read."""
     def is_zip(folder):
         weights = os.path.join(folder, "pytorch_model.bin")
         if not os.path.exists(weights):
@@ -265,7 +265,7 @@ def without_zip(root):
 
 @functools.lru_cache(maxsize=None)
 def node_flags():
-    """Node is asked once: tests of the schedule put the stage on it a hundred times."""
+    """Returns node's flags, cached because tests of the schedule create the stage a hundred times."""
     return subprocess.run([os.path.join(ROOT, "wasm", "node_flags.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
 
@@ -282,7 +282,7 @@ def webassembly(stage, _full, sampled=True):
         isa = "scalar" if tier == "scalar" else "wasm"
         stage.program(f"checkasm, {tier}", [*program, f"build-wasm/tests/checkasm-{tier}.wasm", "--no-guard", *["--quick"] * sampled, f"--isa={isa}",
                                             f"--require={isa}"])
-        # Where every fmaf is a call of a function, low precision is a sample of the cases, and that a nightly one.
+        # Every fmaf is a function call here, so low precision runs a sample of the cases, and only nightly.
         if not sampled or tier != "scalar":
             stage.program(f"golden, {tier}", [*program, f"build-wasm/tests/golden-{tier}.wasm", "--threads", "1", "--failures-only", "--isa", isa,
                                               "--only", ",".join(without_zip(os.path.join(ROOT, "tests", "golden")))],
@@ -299,7 +299,7 @@ def webassembly(stage, _full, sampled=True):
 
 
 def webassembly_whole(stage, full):
-    """The same with every case of the kernels and many more damaged models."""
+    """Runs the same with every case of the kernels and many more damaged models."""
     webassembly(stage, full, sampled=False)
 
 
@@ -323,7 +323,7 @@ def python_tests(stage, title, *words, limit=3000):
 
 
 def python_package(stage, _full):
-    """The tests that share one environment; of those that take long a part."""
+    """Runs the tests that share one environment, and a part of the slow ones."""
     python_tests(stage, "the wheel and the packages of its tests", "--prepare")
     part = part_of_today(PYTHON_TURNS)
     python_tests(stage, f"tests/python, of what takes long {part}", "--part", part)
@@ -339,9 +339,9 @@ def python_whole(stage, _full):
 
 
 def bare_debian(suite):
-    """What the README tells a newcomer to type, where nothing is installed."""
+    """Runs the README's first commands on a system with nothing installed."""
     def run(stage, _full):
-        # In one system, one after the other, as a newcomer types them: the second finds what the first has left.
+        # Both run in one system, one after the other: the second finds what the first has left.
         stage.program("demo, then tests", ["tools/gates/bare_debian.sh", suite, "./build.sh demo && ./build.sh test"], limit=7200, of_tiers=False)
     return run
 
@@ -351,19 +351,19 @@ def cli_cases(stage, title, *words, environment, limit=1800):
 
 
 def large_corpus(stage, _full):
-    """Eight shards, some of which are killed and repeated, against one process."""
+    """Compares eight shards, some of which are killed and repeated, with one process."""
     native_build(stage, "deberta")
     cli_cases(stage, "200,000 texts in 8 shards", "shards", "--only", "large-corpus", environment={"DEBERTA_SHARDS_TEXTS": "200000"})
 
 
 def failing_calls(stage, _full):
-    """Each call of each command that writes fails, of which the suite takes some."""
+    """Makes each call of each writing command fail; the suite takes a sample of these."""
     native_build(stage, "deberta", "tests/failing_calls/failing_calls.so", "tests/failing_calls/failing_memory.so")
     cli_cases(stage, "failing calls, each", "failing_writes", environment={"DEBERTA_TEST_EVERY_CALL": "1"}, limit=7200)
 
 
 def long_runs(stage, _full):
-    """What a service does in a day: memory, descriptors and bits stay what they are."""
+    """Repeats a service's work of a day, and checks that memory, descriptors and bits stay the same."""
     native_build(stage, "deberta", "tests/long/long_run")
     small = "synthetic:v3-small,layers=2,vocab=500,hidden=64,heads=2,intermediate=128"
     for model, run, count in ((small, "encodes", "20000"), ("models/demo", "opens", "2000")):
@@ -375,7 +375,7 @@ def long_runs(stage, _full):
 
 
 def audits(stage, _full):
-    """Runs that this processor trains, executed again by emulated ones."""
+    """Executes runs of this processor again on emulated ones."""
     native_build(stage, "deberta")
     build_for_neon(stage, "deberta")
     auditors = {"neon,scalar": ["qemu-aarch64-static", "-cpu", "max", os.path.join(ROOT, "build-arm64", "deberta")]}
@@ -387,18 +387,18 @@ def audits(stage, _full):
 
 
 def drawn_cases(stage, _full):
-    """Other models, texts and ways of training every day."""
+    """Runs other models, texts and ways of training every day."""
     native_build(stage, "tests/drawn/drawn")
     stage.program(f"drawn cases, seed {day()}", ["build/tests/drawn/drawn", "--configurations", "2000", "--seed", str(day())], of_tiers=False)
 
 
 def wheels(stage, _full):
-    """What is released, made in a copy of the last commit and tried."""
+    """Makes a release in a copy of the last commit, and tests it."""
     stage.program("tests/release", [sys.executable, "tests/release/run.py"], limit=3000, of_tiers=False)
 
 
 def analysis(*tools):
-    """What the build has configured is read, not run."""
+    """Reads what the build has configured, without running it."""
     def run(stage, _full):
         native_build(stage, "deberta")
         stage.program(" ".join(tools) or "gcc's analyser and warnings, cppcheck", [sys.executable, "tools/gates/analysis.py", *tools], of_tiers=False)

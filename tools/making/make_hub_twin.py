@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HUB = ROOT / "tests" / "hub"
 TOKENIZERS = ROOT / "tests" / "golden" / "tokenizers"
 SMALL_LAYERS = 2
-FIRST_BPE_ID, GPT2_WORDS = 4, 50257  # [PAD], [CLS], [SEP], [UNK] come before the words; ids of GPT-2's own
+FIRST_BPE_ID, GPT2_WORDS = 4, 50257  # [PAD], [CLS], [SEP], [UNK] come before the words; number of GPT-2's own ids
 
 
 # ------------------------------------------------------------------------------------------------------------- descriptions
@@ -50,7 +50,7 @@ def read(name):
 
 
 def encoder_config(checkpoint):
-    """What the encoder's sizes are: the checkpoint's own config, or for a wrapper of another class that of its base model."""
+    """Returns the config with the encoder's sizes: the checkpoint's own, or its base model's for a wrapper class."""
     if "encoder" not in checkpoint:
         return checkpoint["config"]
     config = dict(read(checkpoint["encoder"])["config"])
@@ -65,7 +65,7 @@ def small_pieces(kind):
 
 
 def reduce(checkpoint, layers=None, vocabulary=None):
-    """Changes the description: fewer layers, or as many pieces as the tokenizers of the tests have; spare rows stay."""
+    """Reduces the description to fewer layers, or to the pieces of the tests' tokenizers; spare rows stay."""
     for config in ([checkpoint["config"]] if "encoder" not in checkpoint else []):
         config["num_hidden_layers"] = layers or config["num_hidden_layers"]
     checkpoint["sizes"] = sizes = dict(encoder_config(checkpoint))
@@ -83,7 +83,7 @@ def reduce(checkpoint, layers=None, vocabulary=None):
 
 
 def shapes(checkpoint):
-    """{name: shape} of every tensor that the checkpoint holds."""
+    """Returns {name: shape} of every tensor of the checkpoint."""
     with open(HUB / "parts.json", encoding="utf-8") as file:
         parts = json.load(file)
     sizes = checkpoint.get("sizes") or encoder_config(checkpoint)
@@ -128,7 +128,7 @@ def write_weights(folder, checkpoint, seed, shards):
         if weights["container"] == "safetensors":
             save_file(group, folder / file, metadata={"format": "pt"})
             continue
-        if weights.get("entry_config"):  # Microsoft's fine-tuned v1 files hold their settings beside the tensors
+        if weights.get("entry_config"):  # Microsoft's fine-tuned v1 files hold their settings next to the tensors
             group = {**group, "config": {"hidden_size": checkpoint["config"]["hidden_size"], "hidden_act": "gelu", "padding_idx": 0}}
         torch.save(group, folder / file, _use_new_zipfile_serialization=weights["container"] == "zip")
     if shards > 1:
@@ -146,7 +146,7 @@ def write_json(path, value):
 
 
 def spm_pieces():
-    """The tests' unigram model: what is no piece of it, and its pieces, each as (text, score, block)."""
+    """Returns the tests' unigram model: its special pieces, and its other pieces as (text, score, block)."""
     rest, pieces = b"", []
     for number, wire, value in fields((TOKENIZERS / "spm-unigram" / "spm.model").read_bytes()):
         if number == 1:
@@ -158,7 +158,7 @@ def spm_pieces():
 
 
 def filler(count):
-    """Pieces that no text of the tests has, below all others: [MASK] then follows where it does in the published model."""
+    """Returns pieces that no test text has, below all others, so that [MASK] follows at its published id."""
     return [(f"\u2581twin{i}", -90.0) for i in range(count)]
 
 
@@ -214,7 +214,7 @@ def write_tokenizer(folder, tokenizer):
 
 
 def make(name, folder, layers=None, vocabulary=None, shards=1, seed=1):
-    """Writes the twin; its description as it was made, and how many values its weights have."""
+    """Writes the twin; returns its description and the number of values in its weights."""
     checkpoint = reduce(read(name), layers, vocabulary)
     folder = Path(folder)
     shutil.rmtree(folder, ignore_errors=True)

@@ -17,7 +17,7 @@ import unicodedata
 VERSION = "14.0.0"
 CHARACTERS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
-# Blocks of scripts that part words without white space, with their punctuation.
+# Blocks of scripts that separate words without white space, with their punctuation.
 UNSPACED = [
     (0x0E00, 0x0E7F, "Thai"), (0x0E80, 0x0EFF, "Lao"), (0x0F0B, 0x0F0C, "Tibetan marks between syllables"), (0x1000, 0x109F, "Myanmar"),
     (0x1780, 0x17FF, "Khmer"), (0x1950, 0x19DF, "Tai Le, New Tai Lue"), (0x1A20, 0x1AAF, "Tai Tham"), (0x1B00, 0x1B7F, "Balinese"),
@@ -28,12 +28,12 @@ UNSPACED = [
     (0xFF3B, 0xFF40, "wide marks"), (0xFF5B, 0xFF9F, "wide marks, narrow kana"), (0x11700, 0x1174F, "Ahom"),
     (0x16FE0, 0x18DFF, "Tangut, Khitan"), (0x1AFF0, 0x1B2FF, "kana, Nushu"), (0x20000, 0x323AF, "ideographs"),
 ]
-# What goes on with the character before it wherever that is: joiners and selectors of variants, and the marks of narrow kana.
+# Characters that always continue the one before: joiners, variation selectors, and the marks of narrow kana.
 JOINING = [(0x200C, 0x200D), (0x3099, 0x309A), (0xFE00, 0xFE0F), (0xFF9E, 0xFF9F), (0xE0100, 0xE01EF)]
 
 
 def lower_runs():
-    """[first, last, step, what the first becomes]: every step-th character becomes as many others."""
+    """Returns [first, last, step, what the first becomes]: every step-th character is shifted by the same amount."""
     runs = []
     for c in CHARACTERS:
         to = ord(chr(c).lower()[0])
@@ -59,7 +59,7 @@ def ranges(characters):
 
 
 def unspaced():
-    """Digits are left out: they stay together in every script."""
+    """Returns the ranges without digits, which stay together in every script."""
     return ranges(c for first, last, _ in UNSPACED for c in range(first, last + 1) if unicodedata.category(chr(c)) != "Nd")
 
 
@@ -80,7 +80,7 @@ def write(kind, name, comment, items):
 
 
 def print_hash():
-    """FNV-1a of the lower case of every character that has another, as UTF-8."""
+    """Prints FNV-1a over the lower case, in UTF-8, of every character that has another."""
     value = 0xCBF29CE484222325
     for c in CHARACTERS:
         if chr(c).lower() != chr(c):

@@ -29,7 +29,7 @@ DIRECTIVE = re.compile(r'^\.\\" (commands|options): (.*)\n((?:\.\\" also .*\n)*)
 
 
 class Program:
-    """Commands in the program's order: their summaries, and their options as (group, letter, name, value, help)."""
+    """Holds commands in the program's order: their summaries, and their options as (group, letter, name, value, help)."""
 
     def __init__(self, path):
         self.path = path
@@ -42,7 +42,7 @@ class Program:
                 self.read(word, " ".join(line[len(word):].split()))
 
     def help(self, name=""):
-        # Without COLUMNS, and into a pipe, no width of a terminal folds lines.
+        # Without COLUMNS, and into a pipe, lines are not folded to a terminal's width.
         plain = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
         return subprocess.run([self.path, *name.split(), "--help"], capture_output=True, text=True, check=True, env=plain).stdout
 
@@ -92,7 +92,7 @@ def takers_of(commands, section):
 
 
 def options_of(program, commands, is_common=False):
-    """{name: {(letter, value, help): commands}}"""
+    """Returns {name: {(letter, value, help): commands}}."""
     found = {}
     for command in commands:
         for group, letter, name, value, text in program.options[command]:
@@ -113,14 +113,14 @@ def shared_options(program, sections):
 
 
 def described(name, texts, section, also, above=False):
-    """above: its help stands among the shared options."""
+    """Describes an option. above: its help is among the shared options."""
     letter, value, _ = next(iter(texts))
     words = ["See SHARED OPTIONS."] if above else [takers_of(takers, section) + sentence(text) for (_, _, text), takers in texts.items()]
     return entry(letter, name, value, roff(" ".join(words + [also.pop(name)] if name in also else words)))
 
 
 def option_entries(program, commands, also, shared):
-    """The options of a section, or of all commands, or those of several sections."""
+    """Returns the options of a section, or of all commands, or those of several sections."""
     out, elsewhere = [], {}
     if commands == ["shared"]:
         out = [described(name, {(letter, value, text): []}, [], also) for name, letter, value, text in sorted(shared)]

@@ -18,14 +18,14 @@ except ImportError as error:
     print(f"skipped: {error}", file=sys.stderr)
     sys.exit(77)
 
-HANGUL = range(0xAC00, 0xAC00 + 11172)  # composed by a formula
+HANGUL = range(0xAC00, 0xAC00 + 11172)  # these are composed by a formula
 CHARACTERS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000 and c not in HANGUL]
 nfc, nfd = normalizers.NFC().normalize_str, normalizers.NFD().normalize_str
 nfkc, nfkd = normalizers.NFKC().normalize_str, normalizers.NFKD().normalize_str
 
 
 def decompositions():
-    """(character, first, second or 0), one step each, of those that the library takes apart."""
+    """Yields (character, first, second or 0), one step each, for characters that the library decomposes."""
     for c in CHARACTERS:
         parts = unicodedata.decomposition(chr(c)).split()
         if parts and not parts[0].startswith("<") and nfd(chr(c)) != chr(c):
@@ -34,7 +34,7 @@ def decompositions():
 
 
 def compatible():
-    """([first, last, what the first becomes]: runs of characters that become as many others; (character, its parts): the rest)."""
+    """Returns runs [first, last, what the first becomes] of equally shifted characters, and the rest as (character, its parts)."""
     runs, texts = [], []
     for c in CHARACTERS:
         parts = [ord(part) for part in nfkd(chr(c))]
@@ -50,14 +50,14 @@ def compatible():
 
 
 def combining_class(c):
-    """0 for what the library does not move: put beside a mark of another class, it stays where it is."""
+    """Returns the class; 0 for a character that the library does not reorder beside a mark of another class."""
     own = unicodedata.combining(chr(c))
     low, high = "a" + chr(c) + "\u0334", "a\u0345" + chr(c)  # marks of the classes 1 and 240
     return own if nfd(low) != low or nfd(high) != high else 0
 
 
 def ranges(pairs):
-    """(first, last, value) of neighbours with the same value that is not 0."""
+    """Returns (first, last, value) of neighbours with the same non-zero value."""
     found = []
     for c, value in pairs:
         if value and found and found[-1][1] == c - 1 and found[-1][2] == value:

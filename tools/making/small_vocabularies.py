@@ -20,7 +20,7 @@ SPECIALS = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "pad_piece": "[P
 
 
 def training_lines():
-    """Documents in English, and the texts of the golden tokenizers in some thirty languages."""
+    """Returns documents in English, and the texts of the golden tokenizers in some thirty languages."""
     lines = []
     for path in sorted(glob.glob(os.path.join(ROOT, "docs", "*.md"))):
         with open(path, encoding="utf-8") as file:
@@ -51,7 +51,7 @@ def write_varint(value):
 
 
 def fields(data):
-    """(number, wire type, value) of each; the wire types are 0 varint, 2 block, 5 four bytes"""
+    """Yields (number, wire type, value) of each field; the wire types are 0 varint, 2 block, 5 four bytes."""
     at = 0
     while at < len(data):
         tag, at = read_varint(data, at)
@@ -68,7 +68,7 @@ def block(number, data):
 
 
 def changed(model, change):
-    """The model with change(text, score, kind) -> (score, kind) done to all pieces that are for text."""
+    """Returns the model with change(text, score, kind) -> (score, kind) applied to all text pieces."""
     out = b""
     for number, wire, value in fields(model):
         if number == 1:
@@ -91,7 +91,7 @@ def nearly(base, spread):
 
 
 def of_other_kinds(*kinds, share=0.25):
-    """Some longer pieces are unused or user-defined."""
+    """Makes some longer pieces unused or user-defined."""
     chance = random.Random(2)
     return lambda text, score, kind: (score, chance.choice(kinds) if len(text) > 1 and chance.random() < share else kind)
 
@@ -112,7 +112,7 @@ def same(text, score, kind):
 
 USER = ["<user>", "http", "\u2581the\u2581", "😀", "aa", "a"]
 RAW = {"normalization_rule_name": "identity", "add_dummy_prefix": False, "remove_extra_whitespaces": False, "split_by_whitespace": False}
-VOCABULARIES = {  # name: (size, what the trainer is told, what is done to the pieces)
+VOCABULARIES = {  # name: (size, options of the trainer, change of the pieces)
     "unigram": (500, {}, same),
     "unigram-large": (6000, {}, same),
     "unigram-ties": (3000, {}, rounded_to(1)),

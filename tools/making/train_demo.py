@@ -38,7 +38,7 @@ from rivals.lean_deberta import LeanDeberta  # noqa: E402
 PIECES, TABLE_ROWS = 5990, 6000
 CLS, SEP, MASK = 1, 2, PIECES
 TOKENS_PER_STEP = 6144
-# (step, learning rate) between which the rate is linear: warm-up, slow decay, faster decay to nothing.
+# (step, learning rate) with linear interpolation: warm-up, slow decay, faster decay to zero.
 RATES = ((-1, 0.0), (299, 1.5e-3), (1920, 1.0737e-3), (4032, 0.0))
 WEIGHT_DECAY = 0.05
 # The twin diverges at the full rate, and needs short sequences (until step, length) to find out about neighbours. On the
@@ -81,7 +81,7 @@ def train_tokenizer(corpus, state):
 
 
 def titles_of_labels():
-    """{number of a book: the label that the classifier has for it}; README.md of a corpus may have a longer title."""
+    """Returns {number of a book: its label in the classifier}; README.md of a corpus may have a longer title."""
     return {row.ebook: row.title for row in table_of()[0]}
 
 
@@ -107,7 +107,7 @@ class Corpus:
         self.share = sizes / sizes.sum()
 
     def batch(self, seed, step, tokens, n):
-        """Sequences of n tokens, each within one book, half of them from the beginning of a paragraph."""
+        """Returns sequences of n tokens, each within one book, half of them from the beginning of a paragraph."""
         random = np.random.Generator(np.random.PCG64([seed, step]))
         count = tokens // n
         ids = np.full((count, n), SEP, np.int64)
@@ -138,7 +138,7 @@ def mask_sequences(ids, count, random, mixed):
 
 
 def validation_sequences(folder, pieces, mixed, n=128):
-    """valid.txt as one stream with [SEP] between paragraphs, cut into sequences of n tokens; 15 % masked, seed 15."""
+    """Returns valid.txt as one stream with [SEP] between paragraphs, cut into sequences of n tokens; 15 % masked, seed 15."""
     paragraphs = pieces.encode((folder / "valid.txt").read_text(encoding="utf-8").splitlines())
     stream = np.concatenate([np.array(p + [SEP], np.int64) for p in paragraphs])
     count = len(stream) // (n - 2)
@@ -161,7 +161,7 @@ def sequence_length(step, twin):
 
 
 def make_optimizer(model):
-    """Weight decay only for matrices of linear layers and the word table, as usual."""
+    """Makes an optimizer with weight decay for matrices of linear layers and the word table only, as usual."""
     decayed = [p for name, p in model.named_parameters()
                if p.dim() == 2 and "rel_embeddings" not in name and "position_embeddings" not in name]
     kept = {id(p) for p in decayed}
@@ -258,7 +258,7 @@ def load_folder(folder):
 
 
 class Score:
-    """Mean cross entropy and top-1 over everything added."""
+    """Accumulates mean cross entropy and top-1 accuracy."""
 
     def __init__(self):
         self.loss, self.hits, self.count = 0.0, 0, 0
@@ -282,7 +282,7 @@ def decoder_score(model, sequences):
 
 
 def plain_score(model, sequences):
-    """The same head on H[L], where transformers puts it."""
+    """Returns the score of the same head on H[L], as in transformers."""
     score = Score()
     for ids, rows, labels in sequences:
         states = model.hidden_states(ids)[-1]
@@ -291,7 +291,7 @@ def plain_score(model, sequences):
 
 
 def paragraph_sequences(folder, pieces):
-    """Every paragraph of valid.txt on its own: [CLS] at most 510 tokens [SEP], 15 % masked (at least one), seed 15."""
+    """Yields every paragraph of valid.txt alone: [CLS] at most 510 tokens [SEP], 15 % masked (at least one), seed 15."""
     random = np.random.Generator(np.random.PCG64(15))
     for paragraph in pieces.encode((folder / "valid.txt").read_text(encoding="utf-8").splitlines()):
         ids = np.array([[CLS] + paragraph[:510] + [SEP]])
@@ -346,7 +346,7 @@ def evaluate(arguments):
 
 
 class Differences:
-    """Largest absolute difference of every comparison, against one bound."""
+    """Collects the largest absolute difference of every comparison, with one bound."""
 
     def __init__(self, bound):
         self.bound, self.failed = bound, False
@@ -358,7 +358,7 @@ class Differences:
 
 
 def decode_with_transformers(theirs, states, positions, rows):
-    """The Enhanced Mask Decoder on transformers' own layers, all query rows."""
+    """Runs the Enhanced Mask Decoder on transformers' own layers, for all query rows."""
     encoder, (batch, n, h) = theirs.encoder, states.shape
     mask = encoder.get_attention_mask(torch.ones(batch, n))
     queries = states + positions[:n]
@@ -386,7 +386,7 @@ def compare_models(mine, theirs, name, differences):
 
 
 def check(arguments):
-    """Random weights of all shapes, large enough that no term hides; with FOLDER also that model and its tokenizer."""
+    """Compares random weights of all shapes, large enough that every term matters; with FOLDER also that model and its tokenizer."""
     import transformers
 
     transformers.logging.set_verbosity_error()

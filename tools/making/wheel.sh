@@ -40,15 +40,16 @@ fetch_sources() {
     : >"$cache/sources/.complete"
 }
 
-# Wrappers under the names that build systems expect.
+# Wrappers under the names that build systems expect. With ccache a second wheel takes seconds; it knows this compiler by its version.
 make_compiler() {
-    mkdir -p "$cache/$arch/bin"
-    for tool in cc ar ranlib; do
-        target=
-        [ $tool != cc ] || target="-target $arch-linux-gnu.2.28"
-        printf '#!/bin/sh\n# zig %s\nexec "%s" -m ziglang %s %s "$@"\n' "$("$python" -m ziglang version)" "$(command -v "$python")" $tool "$target" >"$cache/$arch/bin/$tool"
-        chmod +x "$cache/$arch/bin/$tool"
-    done
+    bin=$cache/$arch/bin
+    mkdir -p "$bin"
+    zig=$("$python" -c 'import os, ziglang; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))')
+    for tool in ar ranlib; do printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$zig" $tool >"$bin/$tool"; done
+    printf '#!/bin/sh\nexec "%s" cc -target %s-linux-gnu.2.28 "$@"\n' "$zig" "$arch" >"$bin/zig-cc"
+    printf '#!/bin/sh\nexport CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK="string:zig %s" CCACHE_DEPEND=1\nexec %s "%s" "$@"\n' \
+        "$("$zig" version) $arch" "$(command -v ccache || true)" "$bin/zig-cc" >"$bin/cc"
+    chmod +x "$bin"/*
 }
 
 with_cmake() {
@@ -83,16 +84,13 @@ build_libraries() {
     : >"$prefix/.complete"
 }
 
-# With ccache a second wheel takes seconds. It knows the compiler by the text of the wrapper, which has the version.
-export CCACHE_COMPILERCHECK=content CCACHE_COMPILERTYPE=clang CCACHE_DEPEND=1
-
 # What meson must know of the machine for which it builds. Programs of the other one run under an emulator where there is one.
 make_cross_file() {
     wrapper=
     [ "$arch" = "$(uname -m)" ] || ! command -v "qemu-$arch-static" >/dev/null || wrapper="exe_wrapper = 'qemu-$arch-static'"
     cat >"$work/cross.ini" <<END
 [binaries]
-c = [$(! command -v ccache >/dev/null || echo "'ccache', ")'$cache/$arch/bin/cc']
+c = '$cache/$arch/bin/cc'
 ar = '$cache/$arch/bin/ar'
 objcopy = '$(command -v "$arch-linux-gnu-objcopy" || echo objcopy)'
 pkg-config = 'pkg-config'

@@ -18,11 +18,11 @@ from transformers import DebertaV2ForMaskedLM
 from rivals.turns import Runner
 
 EMBEDDINGS, TABLE, PROBABILITIES, ATTENTION, FEED_FORWARD = range(5)
-LIMIT = 1e-5  # of a gradient's largest value: float32 against float64
+LIMIT = 1e-5  # fraction of a gradient's largest value: float32 against float64
 
 
 def philox(counter, key):
-    """Philox4x32-10 of arrays of 32-bit numbers: [..., 4]."""
+    """Returns Philox4x32-10 of arrays of 32-bit numbers: [..., 4]."""
     low = numpy.uint64(0xffffffff)
     a, b, c, d = (x.copy() for x in numpy.broadcast_arrays(*(numpy.asarray(x, dtype=numpy.uint64) for x in counter)))
     key_0, key_1 = (numpy.uint64(k) for k in key)
@@ -35,7 +35,7 @@ def philox(counter, key):
 
 
 class CountedDropout(torch.nn.Module):
-    """In place of one nn.Dropout."""
+    """Replaces one nn.Dropout."""
 
     def __init__(self, site, layer, arguments):
         super().__init__()

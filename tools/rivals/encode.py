@@ -33,7 +33,7 @@ import time
 from pathlib import Path
 
 from rivals.engines import ENGINES, OURS, OWN, fits
-from rivals.results import median_deviation, name_list, number_list
+from rivals.results import median_deviation, name_list, number_list, plot
 from rivals.shapes import DOCUMENTS, SHAPES, errors_of, read_lengths
 from rivals.records import BENCHMARKS, record
 from rivals.tables_of_times import CSV_MODES, print_csv, print_tables
@@ -44,20 +44,20 @@ from rivals.worker import enough_calls
 TOLERANCE = 5e-5  # largest |difference| of the last hidden state from PyTorch in float64, for float32 engines
 MOST_MIXES = 64  # --mix options of one `deberta bench`
 CHECKED_DOCUMENTS = 16
-FEWEST_CALLS = 3  # of ours
+FEWEST_CALLS = 3  # least calls of our program
 CORES = len(os.sched_getaffinity(0))
 MODES = ("latency", "batches", "neighbour", "documents")
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What all engines are measured at in turn."""
+    """A combination of settings at which all engines are measured in turn."""
 
     mode: str  # one of MODES
     model: str
     threads: int
-    n: int  # tokens; documents: of the longest
-    batch: int = 1  # sequences at once
+    n: int  # tokens; for documents: of the longest
+    batch: int = 1  # sequences in a batch
 
     def __str__(self):
         batch = f" batch {self.batch}" if self.mode in ("documents", "batches") else ""
@@ -81,7 +81,7 @@ class Journal:
         return Row(**{field.name: visit[field.name] for field in dataclasses.fields(Row)})
 
     def find(self, row, engine, turn, disturbed_too):
-        """The visit that need not be made, because it was, or because the engine failed at this row; else None."""
+        """Returns a visit that need not be repeated, because it was made, or the engine failed at this row; else None."""
         mine = [v for v in self.visits if v["engine"] == engine and self.row(v) == row]
         enough = (v for v in mine if "failed" in v or (v["round"] == turn and (disturbed_too or not v["disturbed"])))
         return next(enough, None)
@@ -96,7 +96,7 @@ class Journal:
             file.write(json.dumps(line) + "\n")
 
     def grouped(self, mode):
-        """{row: {engine: visits}} of what did not fail; undisturbed visits, where there are any."""
+        """Returns {row: {engine: visits}} without failures, and undisturbed visits only where there are any."""
         rows = {}
         for visit in self.visits:
             if visit["mode"] == mode and "failed" not in visit:
@@ -106,7 +106,7 @@ class Journal:
 
 
 class Campaign:
-    """What is the same for all rows: the command line, and what comes of it."""
+    """State of the whole run: the command line, and values derived from it."""
 
     def __init__(self, given):
         self.given, self.runner, self.end = given, Runner(given.limit), time.monotonic() + given.seconds  # no visit begins after the end
@@ -135,7 +135,7 @@ def visit_peer(row, engine, campaign, runner):
 
 
 def visit_ours(row, engine, campaign, runner):
-    """Errors and time to first result by `encode`, times by `bench`: two processes, as a user would run them."""
+    """Measures errors and time to first result by `encode`, times by `bench`: two processes, as a user would run them."""
     model = campaign.work.own_model(row.model, engine)
     alike = ["--threads", row.threads, "--reference", "hf", "--precision", OWN[engine].precision]
     visit = encode_ours(row, model, alike, campaign, runner)
@@ -172,7 +172,7 @@ def encode_ours(row, model, alike, campaign, runner):
 
 
 def bench_documents(row, campaign, common, runner):
-    """Documents in the order in which they come, in ragged batches. Equal batches are measured once and counted often."""
+    """Measures documents in their order, in ragged batches. Equal batches are measured once and counted often."""
     lengths = campaign.documents
     batches = [tuple(lengths[start : start + row.batch]) for start in range(0, len(lengths), row.batch)]
     counts = collections.Counter(batches)
@@ -196,7 +196,7 @@ def bench_documents(row, campaign, common, runner):
 
 
 def checked_lengths(row, campaign):
-    """Of the sequences whose last hidden state is compared."""
+    """Returns the lengths of the sequences whose last hidden state is compared."""
     return campaign.documents[:CHECKED_DOCUMENTS] if row.mode == "documents" else (row.n,) * row.batch
 
 
@@ -210,7 +210,7 @@ def foreign_load(row, visit):
 
 
 def disagrees(visit):
-    """Also when the difference is not a number."""
+    """Returns true for a difference above the tolerance, or one that is not a number."""
     return visit["precision"] == "float32" and not visit["max_abs_difference"] <= TOLERANCE
 
 
@@ -218,7 +218,7 @@ def disagrees(visit):
 
 
 def prepare(row, engine, campaign):
-    """What is made once is made before the clock runs."""
+    """Makes files that are needed once before the clock runs."""
     campaign.work.input(row.model, checked_lengths(row, campaign))
     if engine in OWN:
         campaign.work.own_model(row.model, engine)
@@ -227,7 +227,7 @@ def prepare(row, engine, campaign):
 
 
 def visit_once(row, engine, campaign, runner):
-    """A visit, or {"failed": why}."""
+    """Returns a visit, or {"failed": why}."""
     try:
         prepare(row, engine, campaign)
         return (visit_ours if engine in OWN else visit_peer)(row, engine, campaign, runner)
@@ -236,7 +236,7 @@ def visit_once(row, engine, campaign, runner):
 
 
 def visit_quietly(row, engine, campaign, runner):
-    """The first visit that nobody disturbed, else the least disturbed one; None if the machine never was quiet."""
+    """Returns the first undisturbed visit, else the least disturbed one; None if the machine was never quiet."""
     best, patience = None, campaign.patience
     for _ in range(patience.attempts):
         if not patience.wait(runner) and not patience.accept:
@@ -267,7 +267,7 @@ def describe(visit):
 
 
 def measure_row(row, campaign, runner):
-    """Engines in turn, several rounds, each round beginning with another one; false if something is missing or wrong."""
+    """Runs engines in turn, in several rounds with rotated order; returns false if something is missing or wrong."""
     fine = True
     engines = [e for e in campaign.given.engines if fits(e, row.model, row.mode != "documents")]
     for turn in range(campaign.given.rounds):
@@ -297,7 +297,7 @@ def is_fine(visit, patience):
 
 
 def peak_gflops(environment, threads):
-    """Of the best tier with so many threads; 0: not measured."""
+    """Returns the peak of the best tier with so many threads; 0: not measured."""
     name = f"{environment['isa']}_gflops"
     return next((roof.get(name, 0) for roof in environment["roofs"] if roof["threads"] == threads), 0)
 
@@ -331,7 +331,7 @@ def make_result(row, engine, visits, ours, environment, documents):
 
 
 def read_machine(program, folder):
-    """`deberta bench machine`, measured when the folder is new."""
+    """Returns the limits by `deberta bench machine`, measured if the folder is new."""
     path = folder / "machine.json"
     if not path.exists():
         threads = ",".join(map(str, range(1, len(os.sched_getaffinity(0)) + 1)))
@@ -374,7 +374,7 @@ def write_reports(campaign, environment):
 # ------------------------------------------------------------------------------------------------------ command line
 
 
-# What is measured unless the command line says otherwise.
+# Defaults of the campaign.
 STANDARD = {"models": ["v3-base", "v1-base", "v3-small", "v3-xsmall"], "tokens": [16, 40, 128, 256, 512, 1024, 2048, 4096],
             "threads": sorted({1, min(2, CORES)}), "rounds": 3, "reps": 7, "min_time": 0.5, "accept_disturbed": False,
             "engines": [OURS, "torch", "torch-malloc", "onnxruntime", "openvino"], "work": None, "out": None, "document_count": 256,
@@ -387,7 +387,7 @@ QUICK = {"models": ["v3-small"], "tokens": [40, 128], "threads": [min(2, CORES)]
 
 
 def settle(arguments):
-    """Fills in what the command line does not say; what it says holds, also where that is a default."""
+    """Fills in defaults; values on the command line take precedence, also if they equal a default."""
     for name, value in (QUICK if arguments.quick else STANDARD).items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
@@ -459,13 +459,9 @@ CHARTS = {"bars-column": 85, "bars": 174}
 
 
 def draw(arguments):
-    """The charts of latencies by the program itself; a program that was built without figures says so."""
     for name, width in CHARTS.items():
-        chart = arguments.out / f"{name}.svg"
-        command = [arguments.program, "bench", "plot", arguments.out / "latency" / "all.json", "--figure", "bars", "--width-mm", width,
-                   "-o", chart, "-o", chart.with_suffix(".png")]  # fmt: skip
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-        print(f"the chart: {chart}" if done.returncode == 0 else f"no chart: {done.stderr.strip()}")
+        targets = [arguments.out / f"{name}.{suffix}" for suffix in ("svg", "png")]
+        print(plot(arguments.program, arguments.out / "latency" / "all.json", "bars", targets, "--width-mm", width))
 
 
 def measure(arguments):

@@ -27,15 +27,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Engine:
-    open: Callable[[Job], tuple[Encode, str]]  # the function and "name version"
+    open: Callable[[Job], tuple[Encode, str]]  # function that returns the encoder and "name version"
     summary: str
     precision: str = "float32"
-    graph: str | None = None  # which file it reads: a name of graphs.GRAPHS
+    graph: str | None = None  # kind of file that it reads: a name of graphs.GRAPHS
     environment: tuple[tuple[str, str], ...] = ()
-    versions: tuple[int, ...] = (1, 3)  # of DeBERTa that it can run
-    ragged: bool = True  # takes texts of any length, padded; else of one length, without padding
-    packages: tuple[str, ...] = ()  # that it needs
-    peer: bool = True  # else it is this project's, in another program
+    versions: tuple[int, ...] = (1, 3)  # versions of DeBERTa that it can run
+    ragged: bool = True  # true: takes texts of any length, padded; false: of one length, without padding
+    packages: tuple[str, ...] = ()  # packages that it needs
+    peer: bool = True  # false: this project's program
 
     @property
     def missing(self):
@@ -48,9 +48,7 @@ class Own:
 
     summary: str
     precision: str = "float32"
-    packed: bool = False  # maps what `deberta pack` wrote
-
-
+    packed: bool = False  # maps the file of `deberta pack`
 
 
 def torch_version():
@@ -61,7 +59,7 @@ def torch_version():
 
 
 def torch_encode(module, context):
-    """Runs a module on arrays inside a context such as autocast, made anew for each call."""
+    """Returns an encoder that runs a module on arrays inside a context such as autocast, made anew for each call."""
     import torch
 
     def encode(ids, mask):
@@ -130,7 +128,7 @@ def open_onnxruntime(job):
 
 
 def openvino_request(path, threads, hint, shape=None):
-    """Its names of inputs, and the request."""
+    """Returns the names of its inputs, and the request."""
     import openvino
 
     core = openvino.Core()
@@ -173,7 +171,7 @@ OWN = {
     "deberta-int16": Own("the same with --precision int16", precision="int16"),
     "deberta-int8": Own("the same with --precision int8", precision="int8"),
 }
-# What engines import, and what makes their graphs.
+# Packages that engines import, and that make their graphs.
 TORCH = ("torch", "transformers")
 EXPORTED = (*TORCH, "onnx")
 ONNX, VINO = (*EXPORTED, "onnxruntime"), (*EXPORTED, "openvino")
@@ -222,5 +220,5 @@ def precision_of(name):
 
 
 def fits(name, model, one_length):
-    """Can the engine run the model's version of DeBERTa, and rows of this kind?"""
+    """Returns true if the engine can run the model's version of DeBERTa, and rows of this kind."""
     return name in OWN or (SHAPES[model].version in ENGINES[name].versions and (one_length or ENGINES[name].ragged))

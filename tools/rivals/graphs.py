@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rivals.shapes import SHAPES, TABLE, batches_of_a_book, drawn_batches, torch_model
 
-SHORT_TRACE, LONG_TRACE = 48, 1024  # tokens
+SHORT_TRACE, LONG_TRACE = 48, 1024  # lengths in tokens
 
 
 def traced_length(kind, name, n):
@@ -20,7 +20,7 @@ def traced_length(kind, name, n):
 
 
 def saturates():
-    """Does the processor multiply bytes in 16 bits, which overflow? ONNX Runtime advises weights of 7 bits there."""
+    """Returns true if the processor multiplies bytes in 16 bits, which overflow; ONNX Runtime advises weights of 7 bits there."""
     flags = Path("/proc/cpuinfo").read_text("ascii", errors="replace")
     return "avx2" in flags and not any(name in flags for name in ("avx512_vnni", "avx_vnni"))
 
@@ -29,7 +29,7 @@ def saturates():
 
 
 def export(module, path, example, axes):
-    """axes: the free dimensions of each input by name, and of the output, which comes last."""
+    """Exports a module. axes: the free dimensions of each input by name, and of the output, which comes last."""
     import torch
 
     *inputs, output = axes
@@ -50,14 +50,14 @@ def fold(graph, path):
 
 
 def quantise(folded, path, **told):
-    """Weights of eight bits, activations scaled by the batch."""
+    """Quantises weights to eight bits, with activations scaled by the batch."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     quantize_dynamic(str(folded), str(path), weight_type=QuantType.QInt8, **told)
 
 
 def calibrate(graph, path, texts):
-    """For OpenVINO: static scales of activations, from texts of (ids, mask)."""
+    """Quantises for OpenVINO with static scales of activations, from texts of (ids, mask)."""
     import nncf
     import openvino
 
@@ -103,7 +103,7 @@ def int8_graph(**told):
 
 
 def calibrated_graph(kind, texts):
-    """Of the graph of this kind, which is made for it where it does not lie beside it already."""
+    """Calibrates the graph of this kind, which is made first if it is missing."""
 
     def make(folder, path, traced):
         ready, plain = Path(path).with_name(f"{kind}-{traced}.onnx"), f"{path}.onnx"
@@ -115,7 +115,7 @@ def calibrated_graph(kind, texts):
     return make
 
 
-# Suffix of the file, and what makes it of a folder for a length.
+# Suffix of the file, and the function that makes it from a folder for a length.
 GRAPHS = {
     "float32": ("onnx", plain_graph),
     "int8": ("onnx", int8_graph()),
@@ -127,7 +127,7 @@ GRAPHS = {
 
 
 def write_graph(folder, path, kind, traced):
-    """Under another name until it is whole; the weights that lie beside OpenVINO's XML come first."""
+    """Writes under a temporary name until it is complete; the weights next to OpenVINO's XML come first."""
     suffix, make = GRAPHS[kind]
     if suffix == "xml":
         make(folder, path, traced)

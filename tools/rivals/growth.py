@@ -11,17 +11,16 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-from rivals.results import number_list
+from rivals.results import name_list, number_list, plot
 from rivals.turns import PROGRAM, Failure, Runner, busy_neighbour
 
 LAYER, WHOLE = "synthetic:v3-base,vocab=1000,layers=1", "synthetic:v3-base,vocab=1000"
 CORES = len(os.sched_getaffinity(0))
-SLOW_TOKENS = 8192  # from here on a point has one sample, for it takes seconds
+SLOW_TOKENS = 8192  # points from this length on have one sample, since each takes seconds
 
 
 def tokens_part(given):
@@ -50,7 +49,7 @@ def neighbour_part(given):
         yield f"beside {beside}", WHOLE, {"-n": 128, "--threads": given.threads}
 
 
-# {name: (its points, what they are held along or None, its heading)}
+# {name: (its points, their axis or None, its heading)}
 PARTS = {
     "tokens": (tokens_part, "n", "One layer, so many tokens"),
     "layers": (layers_part, "layers", "So many layers, 128 tokens"),
@@ -69,12 +68,12 @@ def result_of(path):
 
 
 def is_disturbed(given, name, result):
-    """The neighbour that a point is measured beside is no disturbance."""
+    """Returns true for a disturbed point; the intended neighbour of a point does not count."""
     return result["other_cores"] > given.other_cpus + ("busy" in name)
 
 
 def measure(given):
-    """What R lacks or has disturbed; false where the time was over before."""
+    """Measures missing and disturbed points; returns false if the time ended before."""
     begun, runner = time.monotonic(), Runner(given.limit)
     for part, (points, _, _) in PARTS.items():
         for name, model, options in points(given):
@@ -102,7 +101,7 @@ def measure(given):
 
 
 def exponent(places, values):
-    """Of y = c x^e, least squares in the logarithms; None of fewer than three places."""
+    """Returns e of y = c x^e, by least squares in the logarithms; None for fewer than three points."""
     if len(places) < 3:
         return None
     return statistics.linear_regression([math.log(x) for x in places], [math.log(y) for y in values]).slope
@@ -113,7 +112,7 @@ def step(before, now, along, value):
 
 
 def rows_of(given, part):
-    """[(name, result)] of what is measured."""
+    """Returns [(name, result)] of the measured points."""
     found = [(name, file_of(given.out, part, name)) for name, _, _ in PARTS[part][0](given)]
     return [(name, result_of(path)) for name, path in found if path.exists()]
 
@@ -155,14 +154,12 @@ def page(given):
 
 
 def draw(given):
-    """The figure of tokens by the program itself, from all files in one."""
+    """Draws the figure of tokens by the program itself, from all files in one."""
     files = [file_of(given.out, "tokens", name) for name, _ in rows_of(given, "tokens")]
     reports = [json.loads(path.read_text("utf-8")) for path in files]
     whole = given.out / "tokens.json"
     whole.write_text(json.dumps(reports[0] | {"results": [report["results"][0] for report in reports], "trends": []}), "utf-8")
-    targets = [word for suffix in ("png", "pdf") for word in ("-o", given.out / f"growth.{suffix}")]
-    done = subprocess.run([given.program, "bench", "plot", whole, "--figure", "latency", *targets], capture_output=True, text=True)
-    print(f"the figure: {given.out / 'growth.png'}" if done.returncode == 0 else f"no figure: {done.stderr.strip()}", file=sys.stderr)
+    print(plot(given.program, whole, "latency", [given.out / "growth.png", given.out / "growth.pdf"]), file=sys.stderr)
 
 
 def options(parser):
@@ -171,15 +168,13 @@ def options(parser):
     add("--program", type=Path, default=PROGRAM)
     add("--tokens", type=number_list, default=[512, 1024, 2048, 4096, 8192, 16384])
     add("--threads", type=int, default=min(2, CORES))
-    add("--only", type=lambda text: text.split(","), default=list(PARTS), help=f"parts to measure: {', '.join(PARTS)}")
+    add("--only", type=name_list(PARTS), default=list(PARTS), help=f"parts to measure: {', '.join(PARTS)}")
     add("--seconds", type=float, default=math.inf, help="begin no point after so long")
     add("--other-cpus", type=float, default=0.1, help="cores that others may use while a point is measured")
     add("--limit", type=float, default=900, help="seconds that one point may take")
 
 
 def run(given):
-    if unknown := [part for part in given.only if part not in PARTS]:
-        raise Failure(f"--only: {unknown[0]} is not among {', '.join(PARTS)}")
     whole = measure(given)
     text = "\n".join(page(given)) + "\n"
     (given.out / "growth.md").write_text(text, "utf-8")

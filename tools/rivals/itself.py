@@ -28,7 +28,7 @@ def options(parser):
 
 
 def compared(arguments, folder, repetition):
-    """Points of `bench compare` of the two sides. Every other turn begins with the other one."""
+    """Returns the points of `bench compare` for both sides. The sides alternate in beginning a turn."""
     programs = {"a": arguments.program, "b": arguments.beside or arguments.program}
     paths = {side: [folder / f"{repetition}{side}{run}.json" for run in range(arguments.runs)] for side in programs}
     for run in range(arguments.runs):

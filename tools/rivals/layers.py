@@ -29,7 +29,7 @@ def collect(paths):
 
 def tabulate(path):
     rows = [{name: float(value) for name, value in row.items()} for row in read_rows(path, ",")]
-    times = {}  # by kind, layers, run
+    times = {}  # times by kind, layers, run
     for row in sorted(rows, key=lambda row: (row["threads"], row["n"])):
         times.setdefault((row["threads"], row["n"]), {}).setdefault(int(row["layers"]), {})[row["run"]] = row["minimum_ms"]
     names = [f"{n:.0f} tokens, {threads:.0f} thread{'s' * (threads > 1)}" for threads, n in times]

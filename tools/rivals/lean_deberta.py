@@ -18,7 +18,7 @@ from torch import nn
 
 
 def linear(x, layer):
-    """A linear layer in the dtype of its input: weights stay float32 masters, products may be bfloat16."""
+    """Applies a linear layer in the dtype of its input: weights stay float32 masters, products may be bfloat16."""
     return F.linear(x, layer.weight.to(x.dtype), layer.bias.to(x.dtype))
 
 
@@ -42,7 +42,7 @@ def bucket_rows(length, buckets, max_distance):
 
 
 def skewed(strip):
-    """A view: strip[..., i, c] with c = j - i + n - 1 (2n - 1 columns) seen as matrix[..., i, j]."""
+    """Returns a view: strip[..., i, c] with c = j - i + n - 1 (2n - 1 columns) seen as matrix[..., i, j]."""
     n, (outer, inner) = strip.shape[-2], (strip.stride(0), strip.stride(1))
     size = (strip.shape[0], strip.shape[1], n, n)
     return strip.as_strided(size, (outer, inner, 2 * n - 2, 1), strip.storage_offset() + n - 1)
@@ -63,7 +63,7 @@ class Skew(torch.autograd.Function):
 
 
 class SkewedSum(torch.autograd.Function):
-    """c2p skewed by query plus p2c skewed by key and transposed: the bias of a whole layer, without gathers."""
+    """Returns c2p skewed by query plus p2c skewed by key and transposed: the bias of a whole layer, without gathers."""
 
     @staticmethod
     def forward(ctx, content_to_position, position_to_content):
@@ -150,7 +150,7 @@ class LeanDeberta(nn.Module):
             table.copy_(torch.cat([angle.sin(), angle.cos()], 1) * (deviation * math.sqrt(2)))
 
     def distance_rows(self, n):
-        """Rows for c = j - i + n - 1 ascending, that is distances i - j from n - 1 down to -(n - 1)."""
+        """Returns rows for c = j - i + n - 1 ascending, that is distances i - j from n - 1 down to -(n - 1)."""
         if n not in self.tables:
             self.tables[n] = bucket_rows(n, self.config["position_buckets"], self.max_distance).flip(0)
         return self.tables[n]
@@ -162,7 +162,7 @@ class LeanDeberta(nn.Module):
         return layer_norm(encoder.rel_embeddings.weight, encoder.LayerNorm).to(dtype)
 
     def split(self, x):
-        """[batch, n, h] to [head, batch, n, d]: heads outermost, so that one product per head meets the table."""
+        """Turns [batch, n, h] into [head, batch, n, d]: heads outermost, so that one product per head meets the table."""
         return x.unflatten(-1, (self.heads, self.head_size)).permute(2, 0, 1, 3)
 
     def project_table(self, layer, table):
@@ -172,7 +172,7 @@ class LeanDeberta(nn.Module):
         return key / self.scale, query / self.scale
 
     def strip(self, x, table_rows):
-        """[head, batch, n, d] times [head, rows, d]: every token against every row, one product per head."""
+        """Multiplies [head, batch, n, d] by [head, rows, d]: every token against every row, one product per head."""
         heads, batch, n, d = x.shape
         product = torch.bmm(x.reshape(heads, batch * n, d), table_rows.transpose(1, 2))
         return product.view(heads, batch, n, table_rows.shape[1])
@@ -187,7 +187,7 @@ class LeanDeberta(nn.Module):
         return torch.matmul(torch.softmax(scores, -1), value).permute(1, 2, 0, 3).flatten(-2)
 
     def scores(self, query, key, bias):
-        """q k^T / scale, onto the bias when there is one. [head, batch, rows, n]"""
+        """Returns q k^T / scale [head, batch, rows, n], added to the bias if there is one."""
         heads, batch, rows, _ = query.shape
         query, key = query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)
         if bias is None:
@@ -197,12 +197,12 @@ class LeanDeberta(nn.Module):
         return product.view(heads, batch, rows, key.shape[2])
 
     def key_rows(self, n):
-        """On the key side c counts i - j + n - 1, so the rows come in the opposite order."""
+        """Returns rows for the key side, where c counts i - j + n - 1, so they come in the opposite order."""
         rows = self.distance_rows(n)
         return rows if self.p2c_from_query else rows.flip(0)
 
     def position_pairs(self, position_key, position_query, index):
-        """p2p of the pairs that read the rows `index`, [head, ...]: both factors are divided by the scale already."""
+        """Returns p2p of the pairs that read the rows `index`, [head, ...]: both factors are divided by the scale already."""
         return ((position_key * position_query).sum(-1) * self.scale)[:, index]
 
     def position_bias(self, query, key, position_key, position_query, rows):
@@ -238,7 +238,7 @@ class LeanDeberta(nn.Module):
         return layer_norm(x, embeddings.LayerNorm).to(dtype)
 
     def hidden_states(self, ids, dtype=torch.float32, layers=None):
-        """All of H[0] .. H[L], or up to H[layers]."""
+        """Returns all of H[0] .. H[L], or up to H[layers]."""
         table = self.relative_table(ids.shape[1], dtype)
         states = [self.embed(ids, dtype)]
         for layer in self.deberta.encoder.layer[:layers]:
@@ -269,7 +269,7 @@ class LeanDeberta(nn.Module):
                 from_keys = from_keys.transpose(-1, -2).gather(2, rows[None, :, :, None].expand(self.heads, -1, -1, n))
 
         def bias_of(query):
-            """The position terms of the rows: c2p depends on the queries of the pass, p2c on the keys alone."""
+            """Returns the position terms of the rows: c2p depends on the queries of the pass, p2c on the keys alone."""
             count = query.shape[2]
             terms = []
             if "c2p" in self.terms:
@@ -291,7 +291,7 @@ class LeanDeberta(nn.Module):
         return decoded, first[:, m]
 
     def vocabulary_logits(self, x):
-        """The masked-LM head, tied to the word table; logits in float32."""
+        """Applies the masked-LM head, tied to the word table; logits in float32."""
         head = self.lm_predictions.lm_head
         x = layer_norm(F.gelu(linear(x, head.dense)), head.LayerNorm)
         words = self.deberta.embeddings.word_embeddings.weight
@@ -305,7 +305,7 @@ class LeanDeberta(nn.Module):
         return F.cross_entropy(self.vocabulary_logits(decoded).flatten(0, 1), targets.flatten())
 
     def write(self, folder):
-        """A folder that the program trains: without the pooler and the classifier."""
+        """Writes a folder that the program can train: without the pooler and the classifier."""
         folder.mkdir(parents=True, exist_ok=True)
         weights = {name: weight for name, weight in self.state_dict().items() if not name.startswith(("pooler", "classifier"))}
         safetensors.torch.save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})

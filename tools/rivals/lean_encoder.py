@@ -20,7 +20,7 @@ def joined(layers):
 
 
 def viewed(strip):
-    """strip[..., i, j - i + n - 1] of 2n - 1 columns, seen as [..., i, j]: rows of 2n - 2 numbers begin a column earlier each."""
+    """Views strip[..., i, j - i + n - 1] of 2n - 1 columns as [..., i, j]: rows of 2n - 2 numbers begin a column earlier each."""
     n = strip.shape[-2]
     if n == 1:
         return strip
@@ -41,11 +41,11 @@ class LeanLayer(nn.Module):
         self.up, self.down, self.last_norm = layer.intermediate.dense, layer.output.dense, layer.output.LayerNorm
 
     def folded(self, projection, table, rows):
-        """[heads, head size, distances]"""
+        """Returns a table after its projection, [heads, head size, distances]."""
         return (projection(table)[rows].unflatten(-1, (self.heads, self.head_size)) * self.scale).permute(1, 2, 0).contiguous()
 
     def strips(self, x, positions):
-        """[heads, texts, n, head size] by a table: heads come first, so that a head's texts are one product."""
+        """Multiplies [heads, texts, n, head size] by a table: heads come first, so that a head's texts are one product."""
         return viewed(torch.bmm(x.flatten(1, 2), positions).unflatten(1, (-1, x.shape[2])))
 
     def forward(self, x):
@@ -58,7 +58,7 @@ class LeanLayer(nn.Module):
 
 class LeanEncoder(nn.Module):
     def __init__(self, model, n):
-        """Of transformers' DebertaV2Model, for texts of n tokens."""
+        """Takes modules of transformers' DebertaV2Model, for texts of n tokens."""
         super().__init__()
         config, encoder = model.config, model.encoder
         farthest = config.max_relative_positions if config.max_relative_positions > 0 else config.max_position_embeddings
@@ -70,7 +70,7 @@ class LeanEncoder(nn.Module):
             self.layers = nn.ModuleList(LeanLayer(layer, table, rows, config.num_attention_heads) for layer in encoder.layer)
 
     def forward(self, input_ids, attention_mask=None):
-        """The mask is that of other encoders: here all of it is 1."""
+        """Encodes ids; the mask is there for the interface of other encoders, and all 1."""
         x = self.norm(self.words(input_ids))
         for layer in self.layers:
             x = layer(x)

@@ -27,7 +27,7 @@ import time
 from rivals.results import number_list, print_row, print_titles, ratios
 from rivals.turns import ROOT, Alive, Failure, answer_turns, busy_neighbour, in_turns
 
-PAUSE_SECONDS = 0.3  # LLVM's threads spin for 200 ms behind a loop
+PAUSE_SECONDS = 0.3  # LLVM's threads spin for 200 ms after a loop
 WARM_CALLS = 2
 
 
@@ -37,7 +37,7 @@ def check(status, what):
 
 
 def forward_of(library, model, tokens, threads):
-    """One length of one library, by the beginnings of the public structs, which every version has."""
+    """Returns a call of one length, by the first members of the public structs, which every version has."""
     handle = ctypes.c_void_p()
     options = (ctypes.c_size_t * 4)(32, 0, tokens, threads)  # struct_size, isa, max_tokens, threads
     check(library.deberta_session_create(ctypes.byref(handle), model, options, None), "deberta_session_create")
@@ -52,14 +52,14 @@ def forward_of(library, model, tokens, threads):
 
 
 def work(path, name, lengths, threads, processor_time):
-    """The process of one library."""
+    """Runs as the process of one library."""
     library, model = ctypes.CDLL(os.path.abspath(path)), ctypes.c_void_p()
     check(library.deberta_model_open(ctypes.byref(model), name.encode(), None, None), "deberta_model_open")
     answer_turns({tokens: forward_of(library, model, tokens, threads) for tokens in lengths}, "ready", processor_time)
 
 
 def begun(text, arguments):
-    """The process of NAME=LIBRARY,VARIABLE=VALUE..."""
+    """Starts the process of NAME=LIBRARY,VARIABLE=VALUE..."""
     name_path, *settings = text.split(",")
     name, _, path = name_path.partition("=")
     given = json.dumps([path, arguments.model, arguments.tokens, arguments.threads, arguments.processor_time])

@@ -15,7 +15,7 @@ def options(parser):
 
 
 def cells(rows, name, interval):
-    """Both times, and the ratio."""
+    """Returns both times, and the ratio."""
     rounds = [{when: float(row[f"{name}_{when}"]) for when in ("before", "after")} for row in rows]
     of_times = statistics.median if interval else min
     found = ratios(rounds, "after", "before")

@@ -36,7 +36,7 @@ def resident_mib():
 
 
 def quickest(rounds, ours, theirs):
-    """Of both, and the median of their ratio; neither's first call counts."""
+    """Returns the quickest time of both, and the median of their ratio; first calls do not count."""
     ours(), theirs()
     found = in_turns(rounds, {"ours": ours, "theirs": theirs})
     return min(one["ours"] for one in found), min(one["theirs"] for one in found), statistics.median(ratios(found, "ours", "theirs"))
@@ -48,7 +48,7 @@ def of_the_program(what, bar, ours, theirs, ratio):
 
 
 def call_us(rounds=3000):
-    """Microseconds of a call of 16 tokens above the C call that is in it."""
+    """Returns microseconds of a call of 16 tokens above those of the C call inside."""
     model = deberta_c.Model("synthetic:v3-xsmall,layers=1,vocab=1000", threads=1)
     ids = np.ones(16, np.int32)
     model.encode(ids)
@@ -72,7 +72,7 @@ def copies(_options):
 
 
 def growth_mib(count=10000):
-    """Resident memory of so many calls, after a tenth of them."""
+    """Returns the growth of resident memory over so many calls, after a tenth of them."""
     model, ids = deberta_c.Model(str(DEMO), threads=1), np.array([1, 11, 442, 2], np.int32)
     for k in range(count + count // 10):
         if k == count // 10:
@@ -88,7 +88,7 @@ def steady(_options):
 
 
 def texts(options):
-    """1,000 sentences: the program as a whole, less what it takes for one; vectors of texts, so that it writes next to nothing."""
+    """Compares 1,000 sentences in Python with the program's run, less its run for one; vectors of texts keep the output small."""
     with tempfile.TemporaryDirectory() as folder:
         one = Path(folder) / "one.txt"
         one.write_text(SENTENCES.read_text().splitlines()[0] + "\n")
@@ -103,13 +103,13 @@ def texts(options):
 
 
 def memory_of_taking_over():
-    """In a process of its own: MiB of the weights, of the peak while they are taken over, and afterwards."""
+    """Measures in a process of its own: MiB of the weights, of the peak during accelerate, and afterwards."""
     import torch
     import transformers
 
     torch.set_num_threads(1)
     small = transformers.DebertaV2Model(transformers.DebertaV2Config(**{**BASE, "num_hidden_layers": 1, "vocab_size": 100})).eval()
-    deberta_c.accelerate(small)  # what Python and the library take whatever the model
+    deberta_c.accelerate(small)  # Python and the library take this much for any model
     gc.collect()
     base, peak, done = resident_mib(), [0.0], threading.Event()
     model = transformers.DebertaV2Model(transformers.DebertaV2Config(**BASE)).eval()
@@ -144,7 +144,7 @@ def program_seconds(shape, threads, lengths):
 
 
 def batches(options):
-    """accelerate on padded batches of v3-base's shape, and the program on the same lengths."""
+    """Compares accelerate on padded batches of v3-base's shape with the program on the same lengths."""
     import torch
     import transformers
 
@@ -156,7 +156,7 @@ def batches(options):
 
         def ours():
             with torch.inference_mode():
-                model(ids, attention_mask=mask)  # as the program does before it measures: caches hold what another process left
+                model(ids, attention_mask=mask)  # warms up as the program does, because caches hold another process's data
                 return seconds_of(lambda: model(ids, attention_mask=mask))
         found = quickest(rounds, ours, lambda: program_seconds(shape, options.threads, lengths))
         name = f"{len(lengths)} texts, {sum(lengths):,} tokens" if len(lengths) > 1 else f"1 text of {lengths[0]} tokens"

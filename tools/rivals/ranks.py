@@ -22,7 +22,7 @@ RUNNER = Runner()
 
 
 def both_tasks(program, folder, steps):
-    """{task: (seconds of what is computed, seconds of the whole command)}"""
+    """Returns {task: (seconds of the computation, seconds of the whole command)}."""
 
     def command(*words):
         return RUNNER.run(*program, *words, "--threads", 1, environment={**os.environ, **ENVIRONMENT}, folder=folder)

@@ -17,7 +17,7 @@ OLD = "old"
 
 
 def file_of(environment):
-    """The table of a processor, by its name and its best tier."""
+    """Returns the file of a processor, by its name and its best tier."""
     name = re.sub(r"\((r|tm)\)|processor|cpu|@.*", " ", environment["cpu"].lower())
     return "-".join(re.findall(r"[a-z0-9.]+", f"{name} {environment['isa']} {environment['usable_cores']} cores")) + ".csv"
 
@@ -33,7 +33,7 @@ def read_table(path):
 
 
 def added(lines, results, date, commit):
-    """The lines of a table with those of the results behind them."""
+    """Returns the lines of a table, followed by those of the results."""
     new = [dict(zip((*ONE_TEXT[:2], "tokens", *CSV_TITLES), map(str, line))) | {"date": date, "commit": commit, "version": version, "state": ""}
            for line, version in csv_lines(results)]  # fmt: skip
     names = (*ONE_TEXT[:2], "tokens", "engine")
@@ -43,7 +43,7 @@ def added(lines, results, date, commit):
 
 
 def record(folder, target):
-    """target: the file, or a folder with one for each machine."""
+    """Records results. target: the file, or a folder with one for each machine."""
     path = Path(folder) / "latency" / "all.json"
     if not path.exists():
         raise Failure(f"{folder} holds no latencies")

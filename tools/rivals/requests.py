@@ -30,13 +30,13 @@ from rivals.work_folder import Work
 
 MIXES = ("uniform", "short-uniform", "short-zipf", "mixed-tail", "flat-long")
 WAYS = ("alone", "batches")
-VISIT = ("model", "threads", "mix", "engine", "precision", "round", "requests")  # what a process is asked for
+VISIT = ("model", "threads", "mix", "engine", "precision", "round", "requests")  # settings of a process
 NUMBERS = ("requests_per_second", "p50_ms", "p90_ms", "p99_ms")
 TITLES = (*VISIT[:5], "way", *VISIT[5:], *NUMBERS, "version", "failed")
 CHECKED_TOKENS = 40
 DEFAULT = "deberta,deberta-int16,deberta-int8,torch,onnxruntime,onnxruntime-int8,openvino"
-DRAWING = "models/demo"  # serves the stream once, so that it is known: lengths do not depend on the model
-MOST_LOAD = 10  # how arriving requests are served is not looked at: they shall be done soon
+DRAWING = "models/demo"  # serves the stream once to learn its lengths, which do not depend on the model
+MOST_LOAD = 10  # a high rate, because arriving requests are not evaluated and should end soon
 HELD_AGAINST = {"float32": "float32", "int16": "bfloat16", "int8": "int8"}
 
 
@@ -46,7 +46,7 @@ def figures(seconds, latencies):
 
 
 def serve_ours(model, mix, requests, arguments, threads, runner, precision="float32"):
-    """What the program reports of the stream."""
+    """Returns the program's report on the stream."""
     command = [arguments.program, "bench", "requests", model, "--lengths", mix, "--requests", requests, "--group", arguments.group,
                "--seed", arguments.seed, "--threads", threads, "--precision", precision, "--load", MOST_LOAD, "--reference", "hf",
                "--json", "--quiet"]  # fmt: skip
@@ -58,7 +58,7 @@ def version_of(program, runner):
 
 
 def visit_ours(engine, streams, work, arguments, threads):
-    """For each (mix, lengths) a row a way; the version."""
+    """Returns a row for each way and each (mix, lengths), and the version."""
     model, rows = work.own_model(arguments.model, engine), []
     for mix, lengths in streams:
         found = serve_ours(model, mix, len(lengths), arguments, threads, work.runner, precision_of(engine))
@@ -99,7 +99,7 @@ def rows_of_visits(visits, drawn, work, arguments):
 
 
 def planned_visits(arguments):
-    """Lists of an engine's visits. In each round the engines begin with another one."""
+    """Yields lists of an engine's visits. Each round begins with another engine."""
     for turn in range(arguments.rounds):
         for threads in arguments.threads:
             for engine in rotated(arguments.engines, turn):
@@ -142,7 +142,7 @@ def against(engines, own, name, best):
 
 
 def rows_of_table(streams):
-    """The cells of each engine at each stream."""
+    """Yields the cells of each engine at each stream."""
     for (mix, requests), engines in streams.items():
         for engine, rows in engines.items():
             shares = [against(engines, engine, "p99_ms", min), against(engines, engine, "requests_per_second", max)] if engine in OWN else ["", ""]
@@ -167,7 +167,7 @@ def tabulate(path):
 
 
 def mix_list(text):
-    """(name, requests) each; 0 requests: as many as --requests says."""
+    """Parses (name, requests) pairs; 0 requests: as many as --requests says."""
     parts = [part.partition(":") for part in text.split(",")]
     name_list(MIXES)(",".join(name for name, _, _ in parts))
     return [(name, int(requests or 0)) for name, _, requests in parts]

@@ -12,7 +12,7 @@ from rivals.turns import ROOT
 DOCUMENTS = ROOT / "bench" / "shapes" / "document_lengths.txt"
 BOOK = ROOT / "docs" / "studies" / "data" / "sentences.txt"
 CALIBRATION_TEXTS, CALIBRATION_TOKENS, FEWEST_TEXTS = 32, 128, 4
-EXPECTED = "hidden_states.expected"  # in the file of an input; the program reads past what is called so
+EXPECTED = "hidden_states.expected"  # name in the file of an input; the program ignores tensors of this name
 
 # -------------------------------------------------------------------------------------------------------------- shapes
 
@@ -24,13 +24,13 @@ class Shape:
     heads: int
     layers: int
     intermediate: int
-    longest: int  # rows beyond are not measured
-    vocabulary: int = 1000  # one row is copied per token: the size costs memory, not time
-    outliers: tuple[int, float] = (0, 1)  # channels of the hidden states that are so many times as large as others
-    buckets: int = 256  # of v3's distances
+    longest: int  # longest measured row
+    vocabulary: int = 1000  # one row is copied for each token, so the size costs memory, not time
+    outliers: tuple[int, float] = (0, 1)  # number of channels of the hidden states that are enlarged, and their factor
+    buckets: int = 256  # buckets of v3's distances
 
     def fields(self):
-        """What config.json says of it."""
+        """Returns its config.json."""
         found = {
             "hidden_size": self.hidden, "num_attention_heads": self.heads, "num_hidden_layers": self.layers,
             "intermediate_size": self.intermediate, "vocab_size": self.vocabulary, "max_position_embeddings": TABLE,
@@ -51,14 +51,14 @@ SHAPES = {
     "tiny-v1": Shape(1, 64, 4, 3, 128, 1024, 200),
 }
 
-TABLE = 512  # max_position_embeddings: v1 tells distances apart up to here
+TABLE = 512  # max_position_embeddings: v1 distinguishes distances up to here
 
 # q and k of standard deviation g each, over the three terms and the scale 1/sqrt(3d): logits of g squared, about 2.
 QUERY_KEY_GAIN = 2**0.5
 
 
 def weight_scale(name, weight):
-    """Mean and standard deviation of a random parameter."""
+    """Returns mean and standard deviation of a random parameter."""
     if name.endswith("LayerNorm.weight"):
         return 1.0, 0.1
     if weight.dim() == 1:
@@ -89,13 +89,13 @@ def write_model(name, folder):
 
 
 def outlier_channels(shape):
-    """As `synthetic:...,outliers=,outlier_size=` places them (core/load/synthetic.h)."""
+    """Returns the channels that `synthetic:...,outliers=,outlier_size=` enlarges (core/load/synthetic.h)."""
     count = shape.outliers[0]
     return [(2 * k + 1) * shape.hidden // (2 * count) for k in range(count)]
 
 
 def enlarge_channels(model, shape):
-    """What a layer's LayerNorms give in few channels becomes far larger, and what is multiplied with it as much smaller."""
+    """Enlarges a few channels of a layer's LayerNorms, and shrinks the weights that multiply them."""
     channels, size = outlier_channels(shape), shape.outliers[1]
     columns = ("query_proj.weight", "key_proj.weight", "value_proj.weight", "intermediate.dense.weight")
     for name, weight in model.named_parameters():
@@ -111,7 +111,7 @@ def enlarge_channels(model, shape):
 
 
 def torch_model(folder, threads, dtype="float32"):
-    """The encoder as a module (ids, mask) -> last hidden state."""
+    """Returns the encoder as a module (ids, mask) -> last hidden state."""
     import torch
     import transformers
 
@@ -140,7 +140,7 @@ def vocabulary_of(folder):
 
 
 def write_input(folder, path, lengths):
-    """A padded batch and its last hidden state in float64, computed one sequence at a time, where padding cannot matter."""
+    """Writes a padded batch and its last hidden state in float64, computed one sequence at a time, so that padding cannot matter."""
     import numpy
     import torch
     from safetensors.numpy import save_file
@@ -185,7 +185,7 @@ def padded_batch(lengths, random, vocabulary):
 
 
 def bucketed_batches(lengths, size, vocabulary):
-    """Documents of like length together, each batch padded to its longest: what one does for engines that need rectangles."""
+    """Returns documents of similar length together, each batch padded to its longest, as usual for engines that need rectangles."""
     import numpy
 
     random = numpy.random.default_rng(7)
@@ -197,7 +197,7 @@ def bucketed_batches(lengths, size, vocabulary):
 
 
 def drawn_batches(folder, _traced):
-    """Texts like those that are measured, drawn with another seed."""
+    """Returns texts like the measured ones, drawn with another seed."""
     import numpy
 
     random, vocabulary = numpy.random.default_rng(20), vocabulary_of(folder)

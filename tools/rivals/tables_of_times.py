@@ -18,7 +18,7 @@ CSV_TITLES = ["engine", "median_ms", "minimum_ms", "mark", "largest_difference",
 ONE_TEXT = ("model", "threads", "n")
 TEXTS = (*ONE_TEXT, "batch")
 NONE = "–"
-# What of ours is held against which others; the float32 columns are of this project alone.
+# Our precision and the others it is compared with; the float32 columns are of this project alone.
 COMPARED = (("int8 of ORT", "deberta-int8", ("onnxruntime-int8", "onnxruntime-int8-channel")), ("int8 of bf16", "deberta-int8", ("openvino-bf16", "openvino-lean-bf16")),
             ("int16 of bf16", "deberta-int16", ("openvino-bf16", "openvino-lean-bf16")), ("int16 of float32", "deberta-int16", (OURS,)),
             ("int8 of OpenVINO int8", "deberta-int8", ("openvino-int8", "openvino-int8-bf16", "openvino-lean-int8")))
@@ -29,12 +29,12 @@ BESIDE = ((OURS, "float32"), ("deberta-int16", "bfloat16"), ("deberta-int8", "in
 
 
 def mark(*results):
-    """Of the first that has one."""
+    """Returns the mark of the first engine that has one."""
     return next(filter(None, (("!" if r["disturbed"] else "") + ("?" if not r["agrees"] else "") for r in results)), "")
 
 
 def in_milliseconds(seconds):
-    """Four digits, or all of those before the point."""
+    """Formats four digits, or all of those before the point."""
     return f"{1e3 * seconds:.4g}" if 1e3 * seconds < 9999.5 else f"{1e3 * seconds:.0f}"
 
 
@@ -47,26 +47,26 @@ def share(one, other, column="median_s"):
 
 
 def best_peer(engines, precision="float32"):
-    """Of the peers of this precision that agree."""
+    """Returns the best peer of this precision among those that agree."""
     peers = [r for name, r in engines.items() if is_peer(name) and r["precision"] == precision and r["agrees"]]
     return min(peers, key=lambda r: r["median_s"], default=None)
 
 
 def both(engines, own=OURS, precision="float32"):
-    """Ours and the best peer, or nothing."""
+    """Returns ours and the best peer, or nothing."""
     ours, peer = engines.get(own), best_peer(engines, precision)
     return (ours, peer) if ours and peer else ()
 
 
 def ratio(engines):
-    """Ours / best peer, by medians and by minima; below 1 ours is faster."""
+    """Returns ours / best peer, by medians and by minima; below 1 ours is faster."""
     if not (pair := both(engines)):
         return [NONE, NONE]
     return [pair[1]["engine"], f"**{share(*pair):.3f}** ({share(*pair, 'min_s'):.3f}){mark(*pair)}"]
 
 
 def short_ratio(engines, alone):
-    """In brackets where PyTorch is the only peer and the reader shall see that."""
+    """Returns the ratio, in brackets where PyTorch is the only peer and that should be visible."""
     if not (pair := both(engines)):
         return NONE
     text = f"{share(*pair):.2f}{mark(*pair)}"
@@ -78,7 +78,7 @@ def peers_of(engines):
 
 
 def label(key):
-    """Of (model, threads) or (model, threads, n)."""
+    """Returns the label of (model, threads) or (model, threads, n)."""
     model, threads, *n = key
     return f"{model}, {threads} thread{'s' if threads > 1 else ''}" + (f", n = {n[0]}" if n else "")
 
@@ -94,7 +94,7 @@ def by_row(results, key):
 
 
 def grouped(rows, count):
-    """{beginning of the keys: {rest of the key, alone or as a tuple: engines}}"""
+    """Returns {beginning of the keys: {rest of the key, alone or as a tuple: engines}}."""
     groups = {}
     for key, engines in rows.items():
         groups.setdefault(key[:count], {})[key[count] if len(key) == count + 1 else key[count:]] = engines
@@ -102,7 +102,7 @@ def grouped(rows, count):
 
 
 def in_order(results):
-    """Names of their engines, ours first."""
+    """Returns the names of the engines, ours first."""
     known = [*OWN, *ENGINES]
     return sorted({r["engine"] for r in results}, key=known.index)
 
@@ -113,14 +113,14 @@ def table(titles, rows):
 
 
 def print_ratios(rows, alone=False):
-    """All of the ratios at a glance."""
+    """Prints all ratios in one table."""
     lengths = sorted({n for _, _, n in rows})
     table(["model, threads", *map(str, lengths)],
           [[label(key), *(short_ratio(line.get(n, {}), alone) for n in lengths)] for key, line in grouped(rows, 2).items()])  # fmt: skip
 
 
 def print_errors(lengths, names):
-    """An engine a line, a time beside its error: what lower precision buys, and what it costs."""
+    """Prints a line for each engine, with its time and its error: the gain and the cost of lower precision."""
     lines = []
     for engine in names:
         found = [engines.get(engine) for engines in lengths.values()]
@@ -146,7 +146,7 @@ def print_latency(results, title):
 
 
 def print_batches(results):
-    """Time a text, of equal texts at once."""
+    """Prints the time per text, for batches of equal texts."""
     names = in_order(results)
     print("Equal texts at once: milliseconds a text, by medians; ratio of ours to the best float32 peer\n")
     for key, batches in grouped(by_row(results, TEXTS), 3).items():
@@ -170,7 +170,7 @@ def print_neighbours(quiet, busy):
 
 
 def print_documents(results):
-    """Each engine with the number of documents at once that suits it best."""
+    """Prints each engine with its best number of documents in a batch."""
     best = {}
     for result in sorted(results, key=lambda r: -r["median_s"]):
         best[result["model"], result["threads"], result["engine"]] = result
@@ -187,7 +187,7 @@ def print_documents(results):
 
 
 def csv_lines(results, key=ONE_TEXT):
-    """A line for each row and engine, and the version that was measured."""
+    """Yields a line for each row and engine, and the version that was measured."""
     names = in_order(results)
     for row, engines in by_row(results, key).items():
         for r in (engines[name] for name in names if name in engines):
@@ -197,7 +197,7 @@ def csv_lines(results, key=ONE_TEXT):
 
 
 def print_csv(folder, mode):
-    """A line for each row and engine, with what the tables leave out. Only batches have a column of texts."""
+    """Prints a line for each row and engine, with values that the tables leave out. Only batches have a column of texts."""
     path = folder / mode / "all.json"
     if not path.exists():
         sys.exit(f"peers.py: {folder} holds no measurements of {mode}")
@@ -231,7 +231,7 @@ def print_tables(folder):
 
 
 def result_of(line, errors):
-    """What a line of CSV keeps of a result."""
+    """Returns the part of a result that a line of CSV keeps."""
     n, engine = int(line["tokens"]), line["engine"]
     return {"model": line["model"], "threads": int(line["threads"]), "n": n, "batch": int(line.get("texts", 1)), "engine": engine,
             "precision": precision_of(engine), "median_s": float(line["median_ms"]) / 1e3, "min_s": float(line["minimum_ms"]) / 1e3,
@@ -239,7 +239,7 @@ def result_of(line, errors):
 
 
 def beside(engines, texts, own, precision):
-    """Time a text, beside the fastest other engine of a precision."""
+    """Returns the time per text, and that of the fastest other engine of a precision."""
     if not (pair := both(engines, own, precision)):
         return [NONE, NONE, NONE]
     ours, peer = pair
@@ -247,7 +247,7 @@ def beside(engines, texts, own, precision):
 
 
 def print_shares(rows):
-    """Of the fastest of the others that a row has."""
+    """Prints times as fractions of the fastest other engine's."""
     for title, own, others in COMPARED:
         pairs = [(engines[own], [engines[name] for name in others if name in engines]) for engines in rows.values() if own in engines]
         for named, column in (("median", "median_s"), ("minimum", "min_s")):

@@ -50,7 +50,7 @@ def draw_batch(pieces, count, random):
 
 
 class Transformers:
-    """DebertaV2ForMaskedLM: the head on H[L]."""
+    """DebertaV2ForMaskedLM, with the head on H[L]."""
 
     head = "mlm"
 
@@ -66,7 +66,7 @@ class Transformers:
 
 
 class Lean:
-    """LeanDeberta: the Enhanced Mask Decoder."""
+    """LeanDeberta, with the Enhanced Mask Decoder."""
 
     head = "mlm_emd"
 
@@ -86,7 +86,7 @@ ENGINES = {"transformers": Transformers, "lean": Lean}
 
 
 def loss_of(engine, ids, labels):
-    """By the labelled places of each text and what stood there."""
+    """Returns the loss at the labelled places of each text."""
     ids, labels = torch.from_numpy(ids), torch.from_numpy(labels)
     rows = (labels != NOT_LABELLED).nonzero()[:, 1].view(-1, LABELLED)
     return engine.loss(ids, rows, labels.gather(1, rows))
@@ -118,7 +118,7 @@ def train(program, *words):
 
 
 def judged(program, engine, folder, held_out, ids, labels):
-    """The held-out loss of a trained model by the program and by PyTorch."""
+    """Returns the held-out loss of a trained model by the program and by PyTorch."""
     engine.load(folder)
     engine.model.eval()
     with torch.no_grad():

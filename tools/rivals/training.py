@@ -35,7 +35,7 @@ FURTHER = {
     "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "pooler_dropout": 0, "pooler_hidden_act": "gelu", "tie_word_embeddings": True,
 }  # fmt: skip
 SHAPES = {
-    "tiny": Shape(3, 32, 2, 2, 128, 512, 500, buckets=16),  # does it work here?
+    "tiny": Shape(3, 32, 2, 2, 128, 512, 500, buckets=16),  # a small shape for a quick test
     "demo": Shape(3, 192, 3, 5, 768, 512, 6000, buckets=32),
     "xsmall": dataclasses.replace(PUBLISHED["v3-xsmall"], vocabulary=128100),
     "small": dataclasses.replace(PUBLISHED["v3-small"], vocabulary=128100),
@@ -52,7 +52,7 @@ def config_of(name):
 
 
 def make_model(name, folder):
-    """The names of lean's modules are those of a checkpoint."""
+    """Makes a model whose modules have the names of a checkpoint."""
     import torch
 
     from rivals.lean_deberta import LeanDeberta
@@ -69,7 +69,7 @@ def lean_loss(config):
 
 
 def transformers_loss(config, compiled=False):
-    """A new model, or that of a folder."""
+    """Returns the loss of a new model, or of a folder's."""
     import torch
     from transformers import DebertaV2Config, DebertaV2ForMaskedLM
 
@@ -137,7 +137,7 @@ def run_theirs(row, engine, arguments):
 
 @contextlib.contextmanager
 def alone(path):
-    """While somebody else measures, wait."""
+    """Waits while another measurement runs."""
     if not path:
         yield
         return
@@ -165,7 +165,7 @@ def measure(arguments):
 
 
 def engine_cell(lines, engine, tokens):
-    """Seconds (tokens a second), GiB."""
+    """Formats seconds (tokens a second), GiB."""
     lines = [line for line in lines if line["engine"] == engine]
     if not lines:
         return "–"
@@ -200,7 +200,7 @@ def batches(text):
 
 
 def row_list(text):
-    """shape:SEQUENCESxTOKENS:THREADS, ..."""
+    """Parses shape:SEQUENCESxTOKENS:THREADS, ..."""
     parts = [one.split(":") for one in text.split(",")]
     name_list(SHAPES)(",".join(name for name, _, _ in parts))
     return [(name, *batches(batch)[0], int(threads)) for name, batch, threads in parts]

@@ -1,4 +1,4 @@
-"""Who is measured takes turns: processes and what others do meanwhile, processes that stay alive, and the order of a round.
+"""Runs measurements in turns: processes and the load by others, processes that stay alive, and the order of a round.
 
 SPDX-License-Identifier: MIT
 """
@@ -15,25 +15,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("DEBERTA_PROGRAM", ROOT / "build" / "deberta"))
-QUIET_SECONDS = 0.5  # how long the machine is looked at before each visit
-LEAST_ROUNDS = 3  # before the limit of seconds ends them
+QUIET_SECONDS = 0.5  # time over which the machine is observed before each visit
+LEAST_ROUNDS = 3  # rounds before the limit of seconds can end them
 
 
 class Failure(Exception):
-    """A process ended badly; the text is the last that it said."""
+    """A process ended badly; the text is the last of its output."""
 
 
 # ------------------------------------------------------------------------------------------------------------- rounds
 
 
 def rotated(names, turn):
-    """Every round begins with another one."""
+    """Rotates names, so that every round begins with another one."""
     first = turn % max(1, len(names))
     return names[first:] + names[:first]
 
 
 def in_turns(rounds, parties, seconds=math.inf):
-    """What each party of {name: function} gives, round by round; the limit of seconds ends them behind the third."""
+    """Returns the results of each party of {name: function}, by round; the limit of seconds ends them after the third."""
     found, begun = [], time.monotonic()
     for turn in range(rounds):
         if turn >= LEAST_ROUNDS and time.monotonic() - begun > seconds:
@@ -52,7 +52,7 @@ def seconds_of(call, clock=time.perf_counter):
 
 
 def machine_seconds():
-    """CPU seconds that the whole machine has used, and those that the hypervisor took, since boot."""
+    """Returns CPU seconds of the whole machine, and those that the hypervisor took, since boot."""
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _, _, irq, softirq, stolen = (int(x) for x in file.readline().split()[1:9])
     hertz = os.sysconf("SC_CLK_TCK")
@@ -60,18 +60,18 @@ def machine_seconds():
 
 
 def memory_of(path, key):
-    """Bytes that a line of a file of /proc tells."""
+    """Returns the bytes in a line of a file of /proc."""
     return next(1024 * int(line.split()[1]) for line in Path(path).read_text("ascii").splitlines() if line.startswith(key + ":"))
 
 
 def peak_memory_bytes():
-    """VmHWM, because ru_maxrss survives exec and so tells of the parent."""
+    """Returns VmHWM, because ru_maxrss survives exec and so includes the parent."""
     return memory_of("/proc/self/status", "VmHWM")
 
 
 @contextlib.contextmanager
 def busy_neighbour(core=None):
-    """A process that keeps a core busy; its id."""
+    """Starts a process that keeps a core busy; yields its id."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
         try:
             if core is not None:
@@ -83,13 +83,13 @@ def busy_neighbour(core=None):
 
 @dataclasses.dataclass(frozen=True)
 class Patience:
-    other_cores: float  # that others may use
-    seconds: float  # to wait for them to stop
-    attempts: int  # at a visit that was disturbed
-    accept: bool  # measure all the same, and mark
+    other_cores: float  # cores that others may use
+    seconds: float  # time to wait for them to stop
+    attempts: int  # repetitions of a disturbed visit
+    accept: bool  # true: measure all the same, and mark
 
     def wait(self, runner):
-        """True when the machine is quiet."""
+        """Waits; returns True when the machine is quiet."""
         deadline = time.monotonic() + self.seconds
         while (foreign := runner.foreign_cores()) > self.other_cores:
             if self.accept or time.monotonic() > deadline:
@@ -107,7 +107,7 @@ class Finished:
     output: str
     said: str
     seconds: float
-    other_cores: float  # used by neither the process nor this one nor the neighbour, over its whole life
+    other_cores: float  # cores used by other processes than it, this one and the neighbour, over its whole life
     stolen_cores: float
 
 
@@ -117,7 +117,7 @@ class Runner:
     neighbour: int = 0  # process id of the busy process
 
     def cpu_seconds(self):
-        """Of this process, of those that it waited for, and of the neighbour."""
+        """Returns CPU seconds of this process, of those that it waited for, and of the neighbour."""
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = sum(u.ru_utime + u.ru_stime for u in used)
         if self.neighbour:
@@ -137,7 +137,7 @@ class Runner:
         return Finished(output, said, seconds, max(0.0, others), (stolen_after - stolen) / seconds)
 
     def finish(self, command, environment, folder):
-        """Output, errors and exit status. In a session of its own, so that nothing it forked outlives it."""
+        """Returns output, errors and exit status. The process has a session of its own, so that no descendant outlives it."""
         with subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               start_new_session=True) as process:  # fmt: skip
             try:
@@ -149,7 +149,7 @@ class Runner:
                 raise
 
     def foreign_cores(self):
-        """Used by other processes, and taken by the hypervisor, just now."""
+        """Returns the cores used by other processes, and taken by the hypervisor, at this moment."""
         before, own, began = sum(machine_seconds()), self.cpu_seconds(), time.monotonic()
         time.sleep(QUIET_SECONDS)
         used = sum(machine_seconds()) - before - (self.cpu_seconds() - own)
@@ -157,12 +157,12 @@ class Runner:
 
 
 def worker_command(*arguments):
-    """A fresh process of this interpreter that does one thing (worker.py)."""
+    """Returns the command of a fresh process of this interpreter that does one thing (worker.py)."""
     return [sys.executable, str(ROOT / "tools" / "peers.py"), "worker", *map(str, arguments)]
 
 
 def with_threads(threads, further=()):
-    """Variables of a process that shall use so many threads, and ask no network."""
+    """Returns variables for a process that uses so many threads, and no network."""
     return dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), HF_HUB_OFFLINE="1") | dict(further)
 
 
@@ -170,7 +170,7 @@ def with_threads(threads, further=()):
 
 
 class Alive:
-    """A process that keeps what it has opened and times calls when it is told to; its other side is answer_turns."""
+    """A process that stays open and times calls on request; its other side is answer_turns."""
 
     def __init__(self, name, command, environment=None):
         self.name = name
@@ -183,7 +183,7 @@ class Alive:
         return line
 
     def seconds(self, key=0, warm=1, calls=1):
-        """Of so many calls, behind those that are not counted."""
+        """Returns the seconds of so many calls, after uncounted ones."""
         self.process.stdin.write(f"{key} {warm} {calls}\n")
         self.process.stdin.flush()
         return list(map(float, self.answer().split()))
@@ -194,7 +194,7 @@ class Alive:
 
 
 def answer_turns(calls, first, processor_time=False):
-    """Says `first`, then for every line that it reads the seconds of so many calls of {key: function}."""
+    """Prints `first`, then for every line of input the seconds of so many calls of {key: function}."""
     print(first, flush=True)
     for line in sys.stdin:
         key, warm, count = map(int, line.split())

@@ -17,7 +17,7 @@ from rivals.turns import PROGRAM, Runner, worker_command
 class Work:
     folder: Path
     runner: Runner = Runner()
-    program: Path = PROGRAM  # packs what is to be mapped
+    program: Path = PROGRAM  # packs models that are to be mapped
 
     def _made(self, path, *command):
         if not path.exists():
@@ -34,7 +34,7 @@ class Work:
         return self.packed_model(name) if OWN[engine].packed else self.model(name)
 
     def packed_model(self, name):
-        """The same weights with `deberta.packed` beside them, made by this very program."""
+        """Returns the same weights with `deberta.packed` next to them, made by this program."""
         path = self.folder / "packed" / name
         if not path.exists():
             partial = path.with_suffix(".part")

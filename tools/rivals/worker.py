@@ -24,12 +24,12 @@ SECONDS_OF_A_SLOW_CALL = 10
 
 
 def enough_calls(once, repetitions):
-    """How many timed calls are enough when one takes so many seconds: slow calls vary little and are repeated less."""
+    """Returns the number of timed calls for a duration of one: slow calls vary little and are repeated less."""
     return 1 if once > SECONDS_OF_A_SLOW_CALL else min(3, repetitions) if once > 2 else repetitions
 
 
 def take_samples(call, once, repetitions, min_seconds):
-    """Times of single calls, and the cores that others used meanwhile. `once`: seconds of the call that warmed up."""
+    """Returns times of single calls, and the cores that others used meanwhile. `once`: seconds of the warm-up call."""
     least = enough_calls(once, repetitions)
     samples, (busy, _) = [], machine_seconds()
     begun, own = time.perf_counter(), time.process_time()
@@ -40,12 +40,12 @@ def take_samples(call, once, repetitions, min_seconds):
 
 
 def limit_memory():
-    """An engine that wants more than there is shall fail, and not take the machine along."""
+    """Limits memory, so that an engine that wants more fails without affecting the machine."""
     resource.setrlimit(resource.RLIMIT_DATA, (memory_of("/proc/meminfo", "MemAvailable") * 9 // 10,) * 2)
 
 
 def encode_by_parts(encode, ids, mask, size):
-    """So many sequences at once as will be timed, so that checking the output does not ask for more memory than the rest."""
+    """Encodes as many sequences at once as are timed, so that the check needs no more memory than the measurement."""
     import numpy
 
     parts = []
@@ -90,7 +90,7 @@ def measure(arguments):
 
 
 def serve(arguments):
-    """Streams of texts, one after the other: each alone, and in padded batches in the order of the stream."""
+    """Serves streams of texts, one after the other: each alone, and in padded batches in the order of the stream."""
     import numpy
     from safetensors.numpy import load_file
 
@@ -105,7 +105,7 @@ def serve(arguments):
             groups = [lengths[start : start + size] for start in range(0, len(lengths), size)]
             batches = [padded_batch(group, random, vocabulary) for group in groups]
             for batch in {ids.shape: (ids, mask) for ids, mask in batches}.values():
-                encode(*batch)  # what an engine allocates and compiles once, for each new shape too, is no request's
+                encode(*batch)  # costs of each new shape, such as allocation and compilation, do not count as a request's
             times = [seconds_of(lambda: encode(*batch)) for batch in batches]  # noqa: B023 - called at once
             seconds[way] = sum(times)
             latencies[way] = [time for time, group in zip(times, groups, strict=True) for _ in group]

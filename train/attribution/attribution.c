@@ -1,4 +1,6 @@
-/* Runs the points of a way, a batch at a time, and adds up what their gradients say. SPDX-License-Identifier: MIT */
+/* Runs the points of a path, a batch at a time, and sums the shares that their gradients give.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,8 @@
 #include "train/attribution/attribution_parts.h"
 #include "train/attribution/gauss_legendre.h"
 
-/* Neither number depends on the machine: batches are part of the arithmetic. Sequences of a batch are shards. */
+/* Neither number depends on the machine, because batches are part of the arithmetic. Each sequence of a batch is a
+ * shard. */
 enum { BATCH_POINTS = DEFAULT_SHARDS, BATCH_TOKENS = 512, FIRST_STEPS = 32 };
 
 typedef struct deberta_attribution_owned {
@@ -119,12 +122,13 @@ static bool fill_batch(attribution_run *run)
         return false;
     for (size_t t = 0; t < count * n; t++) {
         b->mask[t] = !o->mask || o->mask[t % n];
-        b->labels[t] = t % n == o->token ? 0 : NOT_LABELLED; /* the row that the head computes */
+        /* Only the answer's row has a label, so the head computes no other. */
+        b->labels[t] = t % n == o->token ? 0 : NOT_LABELLED;
     }
     return true;
 }
 
-/* Gives each of the points at hand a sequence and a shard. */
+/* Gives each of the current points a sequence and a shard. */
 static void deal_points(attribution_run *run, size_t count)
 {
     step_batch *b = &run->batch;
@@ -138,7 +142,7 @@ static void deal_points(attribution_run *run, size_t count)
     for (size_t shard = 0; shard <= DEFAULT_SHARDS; shard++) b->shard_bounds[shard] = minimum(shard, count);
 }
 
-/* Runs the points at hand; looks: only their values are wanted. */
+/* Runs the current points; looks: only their values are needed, not their gradients. */
 static deberta_status run_points(attribution_run *run, size_t count, bool looks, deberta_error *err)
 {
     const deberta_attribution_options *o = run->options;
@@ -182,7 +186,7 @@ static deberta_status run_all_points(attribution_run *run, const double *at, con
     return DEBERTA_OK;
 }
 
-/* The answer at one end of the way. */
+/* Computes the answer at one end of the path. */
 static deberta_status find_value(attribution_run *run, double at, double *value, deberta_error *err)
 {
     run->points[0] = (path_point){at, 0};
@@ -221,7 +225,7 @@ static deberta_status integrate(attribution_run *run, size_t steps, deberta_erro
     return status;
 }
 
-/* Doubles the points until the gap is small enough, where their number was not given. */
+/* Runs the given number of points or, where none is given, doubles it until the gap is small enough. */
 static deberta_status run_steps(attribution_run *run, deberta_attribution *found, deberta_error *err)
 {
     const deberta_attribution_options *o = run->options;
@@ -239,7 +243,7 @@ static deberta_status run_steps(attribution_run *run, deberta_attribution *found
 
 /* ------------------------------------------------------------------------------------------------------------ results */
 
-/* Lists rows that the text reads with their distances: neighbours in a row of the table follow each other. */
+/* Lists the rows of the relative table that the text reads, each with its range of distances. */
 static deberta_status list_distances(const attribution_run *run, deberta_attribution_owned *a, deberta_error *err)
 {
     const attribution_path *path = &run->path;
@@ -267,7 +271,7 @@ static deberta_status list_distances(const attribution_run *run, deberta_attribu
     return DEBERTA_OK;
 }
 
-/* The sums over points become the result's. */
+/* Copies the sums over points into the result. */
 static void give_sums(attribution_run *run, deberta_attribution_owned *a)
 {
     a->words = run->words, a->positions = run->positions, a->types = run->types;
@@ -342,7 +346,8 @@ deberta_status deberta_attribute(deberta_attribution **attribution, const debert
 void deberta_attribution_free(deberta_attribution **attribution)
 {
     if (!attribution || !*attribution) return;
-    deberta_attribution_owned *a = (deberta_attribution_owned *)*attribution; /* whose first member it is */
+    /* the attribution is the first member of this struct */
+    deberta_attribution_owned *a = (deberta_attribution_owned *)*attribution;
     free(a->words);
     free(a->positions);
     free(a->types);

@@ -1,7 +1,7 @@
 /* Lays out the straight line from the baseline to the text, puts embeddings and tables of positions at its points, and
- * multiplies their gradients with the way.
+ * multiplies their gradients by the difference of both ends.
  *
- * All that the way changes moves together, so that the attributions add up over words, distances and positions. The
+ * All changed inputs move together, so that the attributions add up over words, distances and positions. The
  * relative table moves as layers read it: its projections are linear in it.
  *
  * SPDX-License-Identifier: MIT */
@@ -23,7 +23,7 @@ static void add_table_row(float *to, const float *row, size_t width)
     for (size_t e = 0; e < width; e++) to[e] += row[e];
 }
 
-/* sums: [SUMS][stride], of one token. */
+/* Computes the sums [SUMS][stride] of one token. */
 static deberta_status sum_rows_of_token(const attribution_run *run, size_t t, float *sums, size_t stride,
                                         deberta_error *err)
 {
@@ -50,7 +50,8 @@ static void take_difference(float *to, const float *from, const float *before, s
     for (size_t e = 0; e < width; e++) to[e] = from[e] - before[e];
 }
 
-/* The ways of a token from its sums, which a projection brings to the hidden size. rows: [SUMS][stride] each. */
+/* Computes a token's differences from its sums, which a projection brings to the hidden size. rows: [SUMS][stride]
+ * each. */
 static void ways_of_token(attribution_run *run, size_t t, const float *sums, float *projected, size_t stride)
 {
     attribution_path *path = &run->path;
@@ -82,7 +83,7 @@ static deberta_status find_ways(attribution_run *run, deberta_error *err)
     float *rows = large_floats(2 * SUMS * stride);
     if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the way of an attribution");
     for (size_t t = 0; status == DEBERTA_OK && t < run->path.tokens; t++) {
-        if (o->mask && !o->mask[t]) continue; /* a hole has no embedding */
+        if (o->mask && !o->mask[t]) continue; /* A hole has no embedding. */
         memset(rows, 0, 2 * SUMS * stride * sizeof *rows);
         status = sum_rows_of_token(run, t, rows, stride, err);
         if (status == DEBERTA_OK) ways_of_token(run, t, rows, rows + SUMS * stride, stride);
@@ -91,7 +92,8 @@ static deberta_status find_ways(attribution_run *run, deberta_error *err)
     return status;
 }
 
-/* Points are reached from the nearer end: both ends are exact, which matters where rows are small before a norm. */
+/* Computes a point from the nearer end, so that both ends are exact, which matters where rows are small before a norm.
+ */
 void attribution_path_forward(void *context, const step_state *step, float *rows, size_t first, size_t count)
 {
     const attribution_run *run = context;
@@ -191,7 +193,7 @@ static void find_mean(attribution_run *run, size_t which, size_t layer)
         }
 }
 
-/* A head's tables of a sequence, in the layer at hand. */
+/* Writes a head's tables of a sequence, for the current layer. */
 typedef struct table_task {
     const attribution_run *run;
     size_t layer;

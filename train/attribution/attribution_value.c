@@ -5,7 +5,7 @@
 
 #include "train/attribution/attribution_parts.h"
 
-/* log(softmax) of the answer. */
+/* Returns log(softmax) of the answer. */
 static double log_share(const kernels *table, float *logits, size_t n, size_t answer, float weight)
 {
     const double wanted = (double)logits[answer], total = softmax_in_place(table, logits, n, 1);
@@ -14,7 +14,7 @@ static double log_share(const kernels *table, float *logits, size_t n, size_t an
     return wanted - total;
 }
 
-/* log(sigmoid) of the answer, which does not depend on the other outputs. */
+/* Returns log(sigmoid) of the answer, which does not depend on the other outputs. */
 static double log_sigmoid(const kernels *table, float *logits, size_t n, size_t answer, float weight)
 {
     float gradient = logits[answer];

@@ -3,7 +3,7 @@
 
 enum { NEWTON_STEPS = 20, COSINE_TERMS = 16 };
 
-/* cos(x) for |x| <= pi / 2, to where Newton's method finds the zero. */
+/* Returns cos(x) for |x| <= pi / 2, accurately enough for Newton's method to find the zero. */
 static double cosine(double x)
 {
     double term = 1, sum = 1;
@@ -14,7 +14,7 @@ static double cosine(double x)
     return sum;
 }
 
-/* P_n(x), and its derivative, by the recurrence of three terms. */
+/* Computes P_n(x) and its derivative by the recurrence of three terms. */
 static double legendre(size_t n, double x, double *slope)
 {
     double before = 1, at = x;
@@ -27,7 +27,7 @@ static double legendre(size_t n, double x, double *slope)
     return at;
 }
 
-/* Points mirror each other at 1/2. */
+/* The points are symmetric about 1/2. */
 void gauss_legendre(size_t count, double *points, double *weights)
 {
     const double pi = 3.14159265358979323846;

@@ -14,5 +14,5 @@ typedef struct attention_backward {
     const float *d_context;     /* [rows][context_stride] */
     float *d_queries;           /* [rows][ld_queries] */
     size_t ld_queries;
-    bool continues; /* adds to the gradients of keys, values and tables instead of beginning them */
+    bool continues; /* whether to add to the gradients of keys, values and tables instead of overwriting them */
 } attention_backward;

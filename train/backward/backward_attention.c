@@ -15,8 +15,8 @@ typedef struct table_loop {
     size_t layer;
 } table_loop;
 
-/* PK lies in panels of 16 places, PQ in rows of dp: both become [dp / 16][2K][16], of one head, and where sequences
- * read separate tables of one sequence. */
+/* Repacks the tables of one head: PK, in panels of 16 places, and PQ, in rows of dp, both become [dp / 16][2K][16].
+ * Where sequences read separate tables, a task repacks those of one sequence. */
 static void turn_tables(void *context, size_t task, size_t worker)
 {
     const table_loop *loop = context;
@@ -72,7 +72,7 @@ static void begin_tables(head_work *work, bool is_first)
     }
 }
 
-/* Keys and values of the sequence in the layouts that the products want. */
+/* Packs keys and values of the sequence in the layouts of the products. */
 static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
 {
     const learner *l = work->job->step->learner;
@@ -97,7 +97,7 @@ static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
     work->head = head;
 }
 
-/* The sequence's table gradients are added to those of its part. */
+/* Adds the sequence's table gradients to those of its part. */
 static void end_tables(const head_work *work)
 {
     const step_state *step = work->job->step;
@@ -127,8 +127,7 @@ static void block_backward(const head_work *work, const query_block *block)
         .d_queries = job->d_queries + row * job->ld_queries + column,
         .lds = l->scores_stride,
     };
-    /* With one chunk the kernel sums P dP itself, from which it makes dS; with several, dO.O is the same number.
-     */
+    /* With one chunk the kernel itself sums P dP, which dS needs; with several, dO.O is the same number. */
     if (work->head.n > KEY_CHUNK)
         s->kernels.dot_rows_f32(work->scratch->delta, chunk.d_context, s->context_stride,
                                 job->record->context + row * s->context_stride + column, s->context_stride,
@@ -139,7 +138,7 @@ static void block_backward(const head_work *work, const query_block *block)
     }
 }
 
-/* The next rows of a sequence's runs: *run is the first that has some left, *done how many of its rows are done. */
+/* Takes the next rows of a sequence's runs: *run is the first unfinished run, *done the number of its finished rows. */
 static void next_block(query_block *block, const query_run **run, const query_run *end, size_t *done)
 {
     *block = (query_block){.row = (*run)->row + *done};
@@ -163,7 +162,7 @@ static void clear_tables(const attention_backward *job, size_t part, size_t head
         clear_table(table_part(step, which, part, head), &step->reached[which], dp);
 }
 
-/* dk and dv of a sequence that has no query. */
+/* Clears dk and dv of a sequence that has no query. */
 static void clear_keys(const attention_backward *job, size_t sequence, size_t head)
 {
     const step_state *step = job->step;
@@ -174,7 +173,7 @@ static void clear_keys(const attention_backward *job, size_t sequence, size_t he
             memset(step->memory->d_qkv + t * l->qkv_stride + which * l->heads_width + head * dp, 0, dp * sizeof(float));
 }
 
-/* A sequence's runs, of which there is one at least. Returns the first of the next sequence. */
+/* Processes a sequence's runs, at least one. Returns the first run of the next sequence. */
 static const query_run *sequence_backward(head_work *work, size_t head, const query_run *run, const query_run *end,
                                           bool is_first)
 {
@@ -194,7 +193,7 @@ static const query_run *sequence_backward(head_work *work, size_t head, const qu
     return next;
 }
 
-/* One head of one part: its sequences in order, so that nothing is shared with other tasks. */
+/* Processes one head of one part: its sequences in order, so that tasks share no sums. */
 static void head_task(void *context, size_t task, size_t worker)
 {
     const attention_backward *job = context;

@@ -8,7 +8,7 @@
 
 /* -------------------------------------------------------------------------------------------------------------- scores */
 
-/* d_qkv at the first key of the chunk: which is 1 for keys and 2 for values. */
+/* Returns d_qkv at the first key of the chunk; which: 1 for keys, 2 for values. */
 static float *d_keys_of(const chunk_work *c, size_t which)
 {
     const step_state *step = c->step;
@@ -32,7 +32,7 @@ static void drop_scores(const chunk_work *c, float *scores)
     }
 }
 
-/* Rows of the block from one on that are together a block of the forward pass. */
+/* Returns how many rows of the block, from one on, were in one block of the forward pass. */
 static attention_queries queries_from(const chunk_work *c, size_t row)
 {
     const head_work *work = c->work;
@@ -46,7 +46,8 @@ static attention_queries queries_from(const chunk_work *c, size_t row)
     return queries;
 }
 
-/* The logits of the forward pass again. A block that is one of the forward pass keeps its strip from chunk to chunk. */
+/* Recomputes the logits of the forward pass. A block that the forward pass also had keeps its strip from chunk to
+ * chunk. */
 static void make_logits(const chunk_work *c)
 {
     const head_work *work = c->work;
@@ -62,8 +63,8 @@ static void make_logits(const chunk_work *c)
     }
 }
 
-/* P into the logits' place and dS into scratch->gradients. Logits are made only where the record has no exponentials.
- */
+/* Writes P in place of the logits, and dS to scratch->gradients. It computes logits only where the record has no
+ * exponentials. */
 static void make_scores(const chunk_work *c)
 {
     const head_work *work = c->work;
@@ -103,7 +104,8 @@ static void make_scores(const chunk_work *c)
         .ld_exponentials = record->exponentials_stride,
     };
     s->kernels.softmax_backward_f32(&softmax);
-    drop_scores(c, scratch->forward.logits); /* values get from what was mixed */
+    /* Values get their gradient from the probabilities after dropout, which multiplied them. */
+    drop_scores(c, scratch->forward.logits);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- content */
@@ -154,7 +156,7 @@ static void content_backward(const chunk_work *c)
 
 /* ----------------------------------------------------------------------------------------------------------- positions */
 
-/* Rows of the relative table that the chunk's distances reach. */
+/* Finds the rows of the relative table that the chunk's distances reach. */
 static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
 {
     const query_block *block = c->block;
@@ -191,7 +193,7 @@ static void fold_c2p(const chunk_work *c, const position_strips *strip)
     }
 }
 
-/* C_ix = sum of dS_ij over the keys j that read place x: dq += C PK, dPK += C' q. */
+/* Computes C_ix = sum of dS_ij over the keys j that read place x: dq += C PK, dPK += C' q. */
 static void c2p_backward(const chunk_work *c)
 {
     const head_work *work = c->work;
@@ -220,7 +222,7 @@ static void c2p_backward(const chunk_work *c)
     position_strips_multiply(&strip, &products);
 }
 
-/* E_jx = sum of dS_ij over the queries i that read row x: dk += E PQ, dPQ += E' k. */
+/* Computes E_jx = sum of dS_ij over the queries i that read row x: dk += E PQ, dPQ += E' k. */
 static void p2c_backward(const chunk_work *c)
 {
     const head_work *work = c->work;

@@ -19,8 +19,8 @@ typedef struct head_work {
 /* At most QUERY_BLOCK rows of one sequence, contiguous in memory. In the sequence they form pieces: one for an ordinary
  * layer, one per run of labelled tokens for the decoder. */
 typedef struct query_block {
-    size_t row, count;             /* among the record's rows */
-    query_run pieces[QUERY_BLOCK]; /* with rows counted in the block */
+    size_t row, count;             /* first row among the record's rows */
+    query_run pieces[QUERY_BLOCK]; /* pieces, with rows counted in the block */
     size_t piece_count;
     bool begins; /* dk and dv of the sequence */
 } query_block;
@@ -30,7 +30,7 @@ typedef struct chunk_work {
     const step_state *step;
     const head_work *work;
     const query_block *block;
-    const float *queries, *d_context; /* at the block's first row and the head's columns */
+    const float *queries, *d_context; /* gradient of the context at the block's first row and the head's columns */
     float *d_queries;
     size_t key, keys, lds;
 } chunk_work;

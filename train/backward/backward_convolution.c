@@ -8,13 +8,14 @@
 #include "train/backward/backward_parts.h"
 #include "train/state/step_dropout.h"
 
-/* The `width` rows of H[0] that token t saw, zeros outside its sequence; or, back, what they get from it. */
+/* Gathers the `width` rows of H[0] that token t read, zeros outside its sequence; or, backward, scatters their
+ * gradients. */
 typedef struct neighbour_loop {
     const step_state *step;
     size_t width, stride;
 } neighbour_loop;
 
-/* Token t + u - border of its sequence, or NULL. */
+/* Returns token t + u - border of its sequence, or NULL. */
 static float *neighbour(const deberta_session *s, float *rows, size_t sequence, size_t t, size_t u, size_t border)
 {
     const size_t place = t + u;
@@ -39,7 +40,7 @@ static void gather_sequence(void *context, size_t sequence, size_t worker)
         }
 }
 
-/* A row of H[0] gets from the tokens that saw it, from the first of these to the last. */
+/* Adds to the gradient of a row of H[0], in order, from the tokens that read it. */
 static void scatter_sequence(void *context, size_t sequence, size_t worker)
 {
     const neighbour_loop *loop = context;

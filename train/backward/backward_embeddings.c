@@ -9,8 +9,8 @@
 
 /* -------------------------------------------------------------------------------------------------- rows of a table */
 
-/* The gradient of a table's row is the sum over the tokens that read it. Looked-up rows are sorted by id; those of one
- * id are added in the order of their parts: a chain of additions in each part, the parts in the tree of
+/* The gradient of a table's row is the sum over the tokens that read it. So looked-up rows are sorted by id; those of
+ * one id are added in the order of their parts: a chain of additions in each part, the parts in the tree of
  * core/kernels.h. */
 
 enum { NO_ROW = -1 };
@@ -29,7 +29,7 @@ static int compare_keys(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Keys are id 2^32 + row: sorted, the rows of an id follow each other in order. */
+/* Sorts keys id 2^32 + row, so that the rows of an id follow each other in order. Returns their number. */
 static size_t sort_rows(uint64_t *order, const int32_t *ids, size_t count)
 {
     size_t kept = 0;
@@ -51,7 +51,7 @@ typedef struct row_loop {
 
 static uint32_t id_at(const row_loop *loop, size_t at) { return (uint32_t)(loop->order[at] >> 32); }
 
-/* Some columns of what is looked up by order[first ... end). */
+/* Adds some columns of the rows order[first ... end), in order. */
 typedef struct row_sum {
     const row_loop *loop;
     size_t column, columns;
@@ -66,7 +66,8 @@ static void add_chain(const row_sum *of, size_t first, size_t end, float sum[COL
     }
 }
 
-/* The sum over parts [part, part + count), which have all these rows: halves are added, of which both have some. */
+/* Computes the sum over parts [part, part + count), which contain all these rows: the sums of both halves are added if
+ * both have rows. */
 static void add_tree(const row_sum *of, size_t first, size_t end, size_t part, size_t count, float sum[COLUMNS])
 {
     const row_loop *loop = of->loop;
@@ -86,7 +87,7 @@ static void add_tree(const row_sum *of, size_t first, size_t end, size_t part, s
     add_chain(of, first, end, sum);
 }
 
-/* A few columns of the ids that begin among some rows. */
+/* Sums a few columns of the ids that begin among some rows. */
 static void id_task(void *context, size_t task, size_t worker)
 {
     const row_loop *loop = context;
@@ -105,8 +106,8 @@ static void id_task(void *context, size_t task, size_t worker)
     }
 }
 
-/* Adds to table->sum. rows: [count][ld], in parts by bounds; ids: which row of the table each belongs to, or
- * NO_ROW. Overwrites `order` of the memory. */
+/* Adds to table->sum. rows: [count][ld], in parts by bounds; ids: row of the table to which each belongs, or NO_ROW.
+ * Overwrites `order` of the memory. */
 static void table_rows_add(const step_state *step, const table_sum *table, const int32_t *ids, const float *rows,
                            size_t ld, size_t count, const size_t *bounds)
 {
@@ -141,8 +142,8 @@ static table_sum sum_of_words(const step_state *step)
     return words;
 }
 
-/* d_rows [tokens][ld] to the tables that a token's embedding is the sum of. A hole has not been looked up; the row of
- * the padding token learns nothing from look-ups. */
+/* Adds d_rows [tokens][ld] to the tables whose rows a token's embedding sums up. Holes have no embedding, and the row
+ * of the padding token learns nothing from look-ups. */
 static void add_to_tables(const step_state *step, const step_batch *batch, const float *d_rows, size_t ld)
 {
     const learner *l = step->learner;

@@ -43,7 +43,8 @@ void norm_gradient(const step_state *step, const layer_norm *norm, size_t column
     add_vector(bindings_vector(&l->bindings, norm->beta), m->vector);
 }
 
-/* Outputs [first, first + outputs) of a packed gradient, into weight and vector of the memory. */
+/* Adds outputs [first, first + outputs) of a packed gradient, from weight and vector of the memory, to their tensors.
+ */
 static void part_gradient(const step_state *step, const packed_matrix *matrix, size_t first, size_t outputs,
                           const float *a, size_t lda, const float *b, size_t ldb, row_parts parts)
 {
@@ -121,7 +122,7 @@ void norm_backward(const learner *l, size_t rows, size_t columns, const layer_no
     norm_backward_run(&task, learner_kernels(l), l->session->executor);
 }
 
-enum { NORM_AGAIN_ROWS = 16 }; /* of a task */
+enum { NORM_AGAIN_ROWS = 16 }; /* rows of a task */
 
 typedef struct norm_loop {
     const learner *learner;
@@ -155,7 +156,7 @@ typedef struct activation_loop {
     const layer_pass *pass;
 } activation_loop;
 
-/* act(u) in place of u, and du from the gradient of act(u). */
+/* Replaces u by act(u), and the gradient of act(u) by du. */
 static void activation_task(void *context, size_t row, size_t worker)
 {
     const activation_loop *loop = context;
@@ -169,7 +170,7 @@ static void activation_task(void *context, size_t row, size_t worker)
                            config->intermediate_size);
 }
 
-/* The gradient of a product, from that of the sum with its residual. */
+/* Returns the gradient of a product, from that of the sum with its residual. */
 static float *behind_dropout(const step_state *step, const layer_pass *pass, dropout_site site, float *d_sum, float *to)
 {
     const layer_record *record = pass->record;
@@ -204,8 +205,7 @@ static void feed_forward_backward(const step_state *step, size_t index, layer_pa
 
 /* ------------------------------------------------------------------------------------------------- weights of a layer */
 
-/* The passes that one sum runs over, in its order: inside a part the rows of the first of them, then those of the next.
- */
+/* The passes over whose rows one sum runs: inside a part the rows of the first pass, then those of the next. */
 typedef struct pass_list {
     const layer_pass *passes[DECODER_PASSES];
     size_t count;
@@ -220,7 +220,7 @@ static pass_list list_passes(const step_state *step, const layer_pass *first, co
     return list;
 }
 
-/* Rows of all passes in the order of the sum. rows: where those of each pass are. */
+/* Returns the rows of all passes in the order of the sum. rows: address of the rows of each pass. */
 static const float *gather_passes(const step_state *step, const pass_list *list,
                                   const float *const rows[DECODER_PASSES], size_t ld, float *to)
 {
@@ -235,7 +235,7 @@ static const float *gather_passes(const step_state *step, const pass_list *list,
     return to;
 }
 
-/* A member of every pass, gathered. */
+/* Gathers a member of every pass. */
 #define GATHER(list, member, ld, to)                                                                                   \
     gather_passes(step, list,                                                                                          \
                   (const float *const[DECODER_PASSES]){(list)->passes[0]->member,                                      \
@@ -266,7 +266,7 @@ static void feed_forward_gradients(const step_state *step, size_t index, const p
 
 /* -------------------------------------------------------------------------------------------------- an ordinary layer */
 
-/* All tokens of a sequence are queries: a run for each. */
+/* Makes one run per sequence, because all its tokens are queries. */
 static void sequence_runs(const learner *l, query_run *runs)
 {
     const deberta_session *s = l->session;
@@ -311,7 +311,7 @@ void layer_backward(const step_state *step, size_t index)
     feed_forward_gradients(step, index, &list);
     if (step_wants_weights(step)) {
         const float *input = pass->record->input;
-        if (!input) { /* d_normed has been read */
+        if (!input) { /* d_normed is free here, because it has been read. */
             norm_again(l, &l->model->layers[index - 1].output_norm, m->records[index - 1].output_sum, s->hidden_stride,
                        s->tokens, pass->d_normed);
             input = pass->d_normed;
@@ -329,7 +329,7 @@ void layer_backward(const step_state *step, size_t index)
 
 /* ------------------------------------------------------------------------------------------------------- the decoder */
 
-/* Labelled tokens that follow each other in one sequence are a run; run_bounds counts them for each part. */
+/* Collects runs of labelled tokens that follow each other in one sequence; run_bounds counts them for each part. */
 static void decoder_runs(const step_state *step, const size_t *positions, const size_t *bounds, query_run *runs,
                          size_t *run_bounds)
 {
@@ -385,7 +385,7 @@ static void decoder_pass_backward(const step_state *step, layer_pass *pass, cons
     stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
 
-/* The queries' weights see the rows of both passes, those of keys and values all tokens. */
+/* Weights of queries sum over the rows of both passes, those of keys and values over all tokens. */
 static void decoder_qkv_gradients(const step_state *step, const pass_list *list)
 {
     const learner *l = step->learner;
@@ -402,7 +402,8 @@ static void decoder_qkv_gradients(const step_state *step, const pass_list *list)
     stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
 }
 
-/* dKV: through keys and values; the first pass's queries add theirs at the labelled rows. */
+/* Computes the gradient of H[L - 1] through keys and values; the first pass's queries add theirs at the labelled rows.
+ */
 static void decoder_input_gradient(const step_state *step, const size_t *positions, size_t rows, const float *d_first)
 {
     const learner *l = step->learner;

@@ -9,20 +9,20 @@
 #include "train/state/step_dropout.h"
 #include "train/state/step_state.h"
 
-enum { TOTAL_ROWS = 32 };              /* of a table that a task has */
-enum { REACHED_PARTS = 2 };            /* of the table's rows, see reached_rows */
-enum { QUERY_PART = 0, KEY_PART = 1 }; /* of qkv */
+enum { TOTAL_ROWS = 32 };              /* rows of a table that one task sums */
+enum { REACHED_PARTS = 2 };            /* number of parts of the table's rows, see reached_rows */
+enum { QUERY_PART = 0, KEY_PART = 1 }; /* parts of qkv */
 
 /* ------------------------------------------------------------------------------------------------- the tree of parts */
 
 typedef struct table_totals {
     const step_state *step;
-    float *to;   /* of the layer: [2][2K][A dp] */
-    size_t cuts; /* tasks of a head's table */
+    float *to;   /* sums of the layer: [2][2K][A dp] */
+    size_t cuts; /* number of tasks of a head's table */
 } table_totals;
 
-/* Some rows of one head's table: neighbours are added, then neighbours of these. Parts without a sequence hold zeros.
- * PK is by place, which is the last row minus the row. */
+/* Sums some rows of one head's table over the parts: neighbouring parts are added, then neighbours of these. Parts
+ * without a sequence hold zeros. PK is by place, which is the last row minus the row. */
 static void total_rows(void *context, size_t task, size_t worker)
 {
     const table_totals *job = context;
@@ -57,7 +57,7 @@ void positions_total(const step_state *step, size_t index)
 
 /* --------------------------------------------------------------------------------------------------------- projections */
 
-/* d(table)' R and the sum of the rows of d(table) into the second packed gradient. */
+/* Computes d(table)' R and the sum of the rows of d(table) into the second packed gradient. */
 static void project_table(const step_state *step, const packed_matrix *matrix, const float *seen, const float *d_table,
                           row_parts rows)
 {
@@ -79,7 +79,7 @@ static void project_table(const step_state *step, const packed_matrix *matrix, c
     weight_product_run(&product, learner_kernels(l), l->session->executor);
 }
 
-/* dW += d(PK)' R for one part of qkv. */
+/* Adds dW += d(PK)' R for one part of qkv. */
 static void add_shared(const step_state *step, const packed_matrix *qkv, size_t part, const float *seen,
                        const float *d_table, row_parts rows)
 {
@@ -90,7 +90,7 @@ static void add_shared(const step_state *step, const packed_matrix *qkv, size_t 
                       l->session->executor);
 }
 
-/* Adds the gradient of separate projections, which comes only from here. */
+/* Adds the gradient of separate projections, to which nothing else contributes. */
 static void add_separate(const step_state *step, const packed_matrix *matrix, const float *seen, const float *d_table,
                          row_parts rows)
 {
@@ -101,7 +101,8 @@ static void add_separate(const step_state *step, const packed_matrix *matrix, co
                         l->session->executor);
 }
 
-/* dR += d(table) W, W the outputs from `first` on of what is transposed. Rows that nothing reads get nothing. */
+/* Adds dR += d(table) W, where W are the outputs from `first` on of the transposed matrix. Rows that no distance reads
+ * get no gradient. */
 static void add_to_table(const step_state *step, const packed_matrix *transposed, size_t first, const float *d_table,
                          float *to)
 {
@@ -121,7 +122,7 @@ static void add_to_table(const step_state *step, const packed_matrix *transposed
     range_product_run(&product, learner_kernels(l), l->session->executor);
 }
 
-/* Cut where chunks of the whole table would be. */
+/* The parts are cut where chunks of the whole table would be. */
 static row_parts reached_parts(const step_state *step, size_t bounds[REACHED_PARTS + 1])
 {
     const table_range *reached = &step->reached[TABLE_QUERIES];
@@ -150,7 +151,7 @@ static void positions_backward(const step_state *step, size_t index)
     if (model->has_c2p && !shared) add_separate(step, &layer->position_key, seen, d_keys, reached);
     if (model->has_p2c && shared) add_shared(step, &layer->qkv, QUERY_PART, seen, d_queries, reached);
     if (model->has_p2c && !shared) add_separate(step, &layer->position_query, seen, d_queries, reached);
-    /* With dropout a layer's share is dropped before it is added. */
+    /* With dropout, the mask of a layer is applied to its share before it is added. */
     float *to = step_drops(step) ? m->table_work : m->d_table;
     if (step_drops(step)) memset(to, 0, rows * l->session->hidden_stride * sizeof *to);
     if (model->has_c2p)
@@ -166,8 +167,8 @@ static void positions_backward(const step_state *step, size_t index)
 
 /* ---------------------------------------------------------------------------------------------------------- the table */
 
-/* The longest sequence has all distances. Sums over rows of the table are chunks of ROW_CHUNK from row 0 on, added in
- * order: two of them are a tree of two parts, wherever they begin; of more, no row is left out. */
+/* The longest sequence contains all distances. Sums over rows of the table are chunks of ROW_CHUNK from row 0 on, added
+ * in order: two of them are a tree of two parts, wherever they begin; of more, no row is left out. */
 static table_range reached_rows(const learner *l, const step_batch *batch)
 {
     size_t longest = 1, first, last;
@@ -194,7 +195,7 @@ static void add_columns(parameter *to, const float *rows, size_t ld)
         for (size_t c = 0; c < columns; c++) to->gradient[i * columns + c] += rows[i * ld + c];
 }
 
-/* Through the table's norm to its parameters. */
+/* Propagates the gradient through the table's norm to its parameters. */
 static void table_backward(const step_state *step)
 {
     const learner *l = step->learner;

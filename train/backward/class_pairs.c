@@ -7,10 +7,10 @@
 
 #include "train/backward/heads.h"
 
-/* The factors of a row's gradients: of its own loss, of the distance. */
+/* Factors of a row's gradients: for its own loss, and for the distance. */
 typedef struct pair_scales {
     float label, row;
-    bool ascends; /* the gradient of the moved side alone, not scaled */
+    bool ascends; /* whether only the moved side gets its gradient, not scaled */
 } pair_scales;
 
 typedef struct pair_losses {
@@ -29,7 +29,7 @@ static double class_pairs_dot(const float *a, const float *b, size_t n)
     return sum;
 }
 
-/* Both become gradients. label: NOT_LABELLED for none. */
+/* Turns both rows of logits into gradients. label: NOT_LABELLED for none. */
 static pair_losses compare_classes(const class_job *job, float *t, float *s, size_t classes, int32_t label,
                                    pair_scales scales)
 {
@@ -74,7 +74,7 @@ static pair_scales scales_of(const class_job *job)
 
 /* ------------------------------------------------------------------------------------------------------------- rows */
 
-/* Row i is the clean one, or in the ascent the moved one. */
+/* Row i is the clean one or, in the ascent, the moved one. */
 static double compare_rows(const class_job *job, size_t i, float *t, float *s, pair_scales scales)
 {
     const step_state *step = job->step;

@@ -18,7 +18,8 @@ static bool reads_sequences(deberta_training_task task)
 
 /* -------------------------------------------------------------------------------------------------------------- rows */
 
-/* All rows of sequences whose answer counts, the first tokens of those that have a label, labelled tokens. */
+/* Selects the rows that the head reads: all rows of sequences whose answer counts, the first tokens of sequences with a
+ * label, or labelled tokens. */
 static head_rows head_classes_rows_of(const step_state *step, const step_batch *batch)
 {
     step_memory *m = step->memory;
@@ -60,7 +61,8 @@ static void losses_by_row(const class_job *job)
     head_add_losses(step, 0, job->rows.bounds);
 }
 
-/* One score a choice; the softmax is over the choices of a question, which may lie in different shards. */
+/* Computes the losses of choices. Each has one score; the softmax is over the choices of a question, which may lie in
+ * different shards. */
 static void losses_by_question(const class_job *job)
 {
     const step_batch *batch = job->batch;
@@ -77,7 +79,7 @@ static bool is_inside(const class_job *job, int32_t place, size_t sequence)
     return place >= 0 && (size_t)place < session_sequence_length(job->step->learner->session, sequence);
 }
 
-/* One end of the answers: a softmax over the tokens of each sequence that are no holes. */
+/* Computes the losses of one end of the answers: a softmax over the tokens of each sequence that are not holes. */
 static void losses_of_end(const class_job *job, const int32_t *places, size_t column)
 {
     step_state *step = job->step;
@@ -94,7 +96,8 @@ static void losses_of_end(const class_job *job, const int32_t *places, size_t co
             if (job->rows.tokens[row] == s->starts[i] + (size_t)places[i]) label = row;
         m->losses[i] = 0;
         if (is_inside(job, places[i], i)) {
-            assert(job->rows.tokens[label] == s->starts[i] + (size_t)places[i]); /* step_check: no hole */
+            /* step_check makes sure that this is not a hole. */
+            assert(job->rows.tokens[label] == s->starts[i] + (size_t)places[i]);
             m->losses[i] = cross_entropy(learner_kernels(l), logits, row - first, job->stride, label - first, scale);
         } else {
             for (size_t k = first; k < row; k++) m->logits[k * job->stride + column] = 0;
@@ -114,7 +117,7 @@ static void losses_of_answers(const class_job *job)
 
 /* ----------------------------------------------------------------------------------------------------------- choices */
 
-/* Scores of the group's sequences into the place of those of the step, or their gradients back. */
+/* Copies the scores of the group's sequences into those of the step, or their gradients back. */
 static void exchange_scores(const class_job *job, bool back)
 {
     const step_batch *batch = job->batch;
@@ -131,14 +134,15 @@ static void exchange_scores(const class_job *job, bool back)
         scores[0][batch->origin[i]] = step->options->clean[step->group.first_token + batch->starts[i]];
 }
 
-/* False: not all scores of the step are known yet, or this group's gradients are to be asked for once more. */
+/* Computes the losses of choices once all scores of the step are known. Returns false until then; the caller runs the
+ * group again for its gradients. */
 static bool losses_of_choices(const class_job *job)
 {
     const step_batch *batch = job->batch;
     const size_t sides = job->step->options->pairs == PAIRS_FINAL ? 2 : 1,
                  all = sides * batch->questions * batch->choices;
     head_result *result = &job->step->head;
-    const bool known = result->scored == all; /* other ranks have told theirs */
+    const bool known = result->scored == all; /* The other ranks have sent their scores. */
     if (!result->compared) {
         if (!known) {
             exchange_scores(job, false);
@@ -158,7 +162,7 @@ static bool losses_of_choices(const class_job *job)
 
 /* ---------------------------------------------------------------------------------------------------------- the head */
 
-/* Drops rows of the head, or their gradients. */
+/* Applies dropout to rows of the head, or to their gradients. */
 static void drop_rows(const class_job *job, dropout_site site, float *rows)
 {
     const step_state *step = job->step;
@@ -167,8 +171,8 @@ static void drop_rows(const class_job *job, dropout_site site, float *rows)
     step_dropout_rows(step, &place, rows, l->session->normed_stride, l->model->config.hidden_size, job->rows.count);
 }
 
-/* Rows of H[L] -> logits. x: the rows; u: before the pooler's activation; g: what the classifier reads, which is x
- * where there is no pooler. */
+/* Computes logits from rows of H[L]. x: the rows; u: inputs of the pooler's activation; g: inputs of the classifier,
+ * which are x without a pooler. */
 static const float *logits_of(const class_job *job, float *x, float *u, float *g)
 {
     const step_state *step = job->step;

@@ -22,8 +22,8 @@ typedef struct vocabulary_job {
     const head_rows *rows;
     const float *words; /* [V][E]; NULL: read from the model's files, a chunk at a time */
     float *t, *d_t;     /* [rows][normed_stride] */
-    size_t stride;      /* of the logits */
-    size_t panels;      /* of dt, a task */
+    size_t stride;      /* stride of the logits */
+    size_t panels;      /* panels of dt per task */
     float scale;
 } vocabulary_job;
 
@@ -40,7 +40,7 @@ static const float *vocabulary_words(const vocabulary_job *job, size_t first, si
     return NULL;
 }
 
-/* Logits of some words for all rows. */
+/* Computes the logits of some words for all rows. */
 static void logits_task(void *context, size_t task, size_t worker)
 {
     const vocabulary_job *job = context;
@@ -103,7 +103,7 @@ static void loss_task(void *context, size_t row, size_t worker)
                                    1, (size_t)job->batch->labels[job->rows->tokens[row]], job->scale);
 }
 
-/* Whether any row has a gradient at words [first, first + words): that of a logit has one word. */
+/* Returns whether any row has a gradient at words [first, first + words): that of a logit has one word. */
 static bool any_gradient(const vocabulary_job *job, size_t first, size_t words)
 {
     for (size_t row = 0; row < job->rows->count; row++)
@@ -112,7 +112,8 @@ static bool any_gradient(const vocabulary_job *job, size_t first, size_t words)
     return false;
 }
 
-/* dt of some panels of columns: one chain over all words, of which a chunk at a time is brought into panels. */
+/* Computes some panels of columns of dt, as one chain over all words, of which a chunk at a time is packed into panels.
+ */
 static void d_t_task(void *context, size_t task, size_t worker)
 {
     const vocabulary_job *job = context;
@@ -125,7 +126,7 @@ static void d_t_task(void *context, size_t task, size_t worker)
     float *chunk = m->vocabulary + worker * m->vocabulary_stride;
     float *memory = chunk + panels * VOCABULARY_CHUNK * PANEL;
     bool begun = false;
-    memset(chunk, 0, panels * VOCABULARY_CHUNK * PANEL * sizeof *chunk); /* columns beyond the last */
+    memset(chunk, 0, panels * VOCABULARY_CHUNK * PANEL * sizeof *chunk); /* columns after the last one */
     for (size_t word = 0; word < vocabulary; word += VOCABULARY_CHUNK) {
         const size_t words = minimum(VOCABULARY_CHUNK, vocabulary - word);
         const bool is_last = word + words == vocabulary;
@@ -166,8 +167,8 @@ static void d_t_run(vocabulary_job *job)
     parallel_for(l->session->executor, ceiling_divide(panels, job->panels), d_t_task, job);
 }
 
-/* The output matrix's gradient. Rows of whole panels are written where they belong: nothing has been added there yet.
- * Others go through step->memory->weight, as many words at a time as it holds. */
+/* Computes the output matrix's gradient. Rows of whole panels are written directly to the tensor, whose gradient is
+ * still empty. Others go through step->memory->weight, as many words at a time as it holds. */
 static void word_gradients(const vocabulary_job *job, parameter *words)
 {
     const step_state *step = job->step;
@@ -208,7 +209,7 @@ static void no_word_gradients(const learner *l)
         for (size_t e = 0; e < both[i]->count; e++) both[i]->gradient[e] = -0.0f;
 }
 
-/* t -> logits, loss, gradients -> dt. */
+/* Runs logits, loss and gradients from t, and writes dt. */
 static deberta_status vocabulary_run(vocabulary_job *job, deberta_error *err)
 {
     step_state *step = job->step;
@@ -232,7 +233,7 @@ static deberta_status vocabulary_run(vocabulary_job *job, deberta_error *err)
 
 /* ---------------------------------------------------------------------------------------------------------- the head */
 
-/* x [rows][ldx] -> t, keeping what lies between: u before the activation, g before the norm. */
+/* Computes t from x [rows][ldx], and keeps the values between: u before the activation, g before the norm. */
 static void transform(const learner *l, const float *x, size_t ldx, size_t rows, float *u, float *g, float *t)
 {
     const deberta_session *s = l->session;

@@ -9,7 +9,7 @@
 #include "train/backward/backward_layer.h"
 #include "train/backward/heads.h"
 
-/* sum [rows][normed_stride]: H_0 + H_t. */
+/* Writes sum [rows][normed_stride] = H_0 + H_t. */
 static void add_first_rows(const learner *l, const head_rows *rows, float *sum)
 {
     const deberta_session *s = l->session;

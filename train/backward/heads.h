@@ -19,7 +19,7 @@ deberta_status head_classes(step_state *step, const step_batch *group, deberta_e
 /* Adds the losses of rows, in step->memory, to those of their shards; bounds: places among the rows. */
 void head_add_losses(step_state *step, size_t end, const size_t *bounds);
 
-/* Lists the tokens for which wanted[t] is not 0; NULL: all that are no holes. */
+/* Lists the tokens for which wanted[t] is not 0; NULL: all except holes. */
 head_rows head_rows_of(const step_state *step, const uint8_t *wanted);
 /* Lists the first tokens of sequences for which wanted[sequence] is not 0. */
 head_rows head_rows_of_sequences(const step_state *step, const uint8_t *wanted);
@@ -38,7 +38,7 @@ size_t pair_row_floats(const learner *learner, const step_batch *batch);
 
 typedef struct class_job {
     step_state *step;
-    const step_batch *batch; /* the group of shards */
+    const step_batch *batch; /* current group of shards */
     const packed_matrix *classifier, *transposed;
     size_t stride; /* floats between rows of logits: whole panels */
     head_rows rows;
@@ -58,7 +58,8 @@ void class_losses_of_rows(const class_job *job);
 /* Computes the losses of the scores of all questions, which are in step->head. */
 void class_losses_of_questions(const class_job *job);
 
-/* Losses from logits, and their gradients: cross entropy, squared error, binary cross entropy (docs/training.md). */
+/* Functions that compute losses from logits, and their gradients: cross entropy, squared error, binary cross entropy
+ * (docs/training.md). */
 
 /* Returns the cross entropy of n logits, `stride` floats apart, against class `label`. They become scale (softmax -
  * onehot). */

@@ -10,7 +10,7 @@
 
 enum { CHUNK = 512 };
 
-/* 16 partials and their tree. */
+/* Returns the sum of 16 partials by their tree. */
 static double sum_of_chunk(const float *e, size_t count)
 {
     double partials[PANEL] = {0};
@@ -23,7 +23,7 @@ static double sum_of_chunk(const float *e, size_t count)
     return partials[0];
 }
 
-/* Exponentials are the kernel's, in float32; sums are double: chunks of 512 in order. */
+/* Exponentials come from the kernel, in float32; sums are double, over chunks of 512 in order. */
 static double exponentials(const kernels *table, float *logits, size_t n, size_t stride, float maximum)
 {
     double total = 0;
@@ -44,7 +44,7 @@ static double exponentials(const kernels *table, float *logits, size_t n, size_t
     return total;
 }
 
-/* 16 at a time: compilers keep the order of a plain loop, and wait for each comparison. */
+/* Finds the maximum 16 at a time, because compilers keep the order of a plain loop, which waits for each comparison. */
 static float maximum_of(const float *logits, size_t n, size_t stride)
 {
     float lanes[PANEL];
@@ -57,7 +57,7 @@ static float maximum_of(const float *logits, size_t n, size_t stride)
     return lanes[0];
 }
 
-/* exp(logit - maximum) of the chunk that begins with `first`, elsewhere. Returns how many. */
+/* Writes exp(logit - maximum) of the chunk that begins with `first` to other memory. Returns how many there are. */
 static size_t chunk_exponentials(const kernels *table, const float *logits, size_t n, size_t first, float maximum,
                                  float e[CHUNK])
 {
@@ -67,7 +67,7 @@ static size_t chunk_exponentials(const kernels *table, const float *logits, size
     return count;
 }
 
-/* The first chunk after which the sum exceeds the limit, n if none; *sum is that before it. */
+/* Returns the begin of the first chunk after which the sum exceeds the limit, or n; *sum is the sum before it. */
 static size_t find_chunk(const kernels *table, const float *logits, size_t n, float maximum, double limit, double *sum)
 {
     float e[CHUNK];
@@ -102,10 +102,10 @@ size_t draw_class(const kernels *table, const float *logits, size_t n, double u)
             if (sum > limit && e[j] > 0) return first + j;
         }
     }
-    return last; /* rounding has left none: the last that has a probability */
+    return last; /* By rounding no class exceeds the limit: this is the last one that has a probability. */
 }
 
-/* exp(l - maximum) in their place; the logarithm of their sum with the maximum back in. */
+/* Replaces logits by exp(l - maximum), and returns the logarithm of their sum plus the maximum. */
 static double exponentiate(const kernels *table, float *logits, size_t n, size_t stride, float *inverse)
 {
     const float maximum = maximum_of(logits, n, stride);

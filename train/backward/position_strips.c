@@ -6,11 +6,12 @@
 
 #include <string.h>
 
-/* Places move on with the rows, so that few rows touch far fewer than all do: of 128 rows and 128 others 12 touch 139
- * places of 255, and 12 places are touched by 75 rows of 128 in the mean. Whole tiles of the kernels. */
+/* Numbers of rows and columns at a time, whole tiles of the kernels. Places shift with the rows, so that a few rows
+ * touch far fewer places than all rows do: of 128 rows and 128 others, 12 rows touch 139 of 255 places, and 12 places
+ * are touched by 75 of 128 rows on average. */
 enum { AT_ONCE = STRIPS_AT_ONCE };
 
-/* Some rows and some columns. */
+/* A range of rows and columns. */
 typedef struct strip_part {
     size_t row, rows, column, columns;
 } strip_part;
@@ -19,7 +20,7 @@ typedef struct strip_part {
 
 static bool has_bands(const position_strips *s) { return s->learner->session->positions.monotone; }
 
-/* The columns of a row that are not always 0: from the first of the other side to its last. */
+/* Finds the columns of a row that are not always 0: from the first item of the other side to its last. */
 static size_t first_column(const position_strips *s, size_t row)
 {
     const size_t behind = s->tokens ? s->tokens[row] - s->tokens[0] : row;
@@ -32,14 +33,15 @@ static size_t end_column(const position_strips *s, size_t row)
     return has_bands(s) ? (size_t)s->place_of[(ptrdiff_t)s->reach - (ptrdiff_t)behind] - s->first + 1 : s->places;
 }
 
-/* Some rows from one on: later ones touch lower places. */
+/* Returns some rows from one on, with their columns; later rows touch lower places. */
 static strip_part part_of_rows(const position_strips *s, size_t row)
 {
     const size_t rows = minimum(AT_ONCE, s->rows - row), column = first_column(s, row + rows - 1);
     return (strip_part){.row = row, .rows = rows, .column = column, .columns = end_column(s, row) - column};
 }
 
-/* Some columns from one on. Higher columns are touched by rows no later: *row and *end go down from call to call. */
+/* Returns some columns from one on, with their rows. No later row touches higher columns, so *row and *end fall from
+ * call to call. */
 static strip_part part_of_columns(const position_strips *s, size_t column, size_t *row, size_t *end)
 {
     const size_t columns = minimum(AT_ONCE, s->places - column);
@@ -49,7 +51,7 @@ static strip_part part_of_columns(const position_strips *s, size_t column, size_
     return (strip_part){.row = *row, .rows = *end - *row, .column = column, .columns = columns};
 }
 
-/* What either product reads of a row. */
+/* Clears the columns of each row that either product reads. */
 void position_strips_clear(const position_strips *s)
 {
     const size_t ld = s->ld;

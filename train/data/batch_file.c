@@ -34,9 +34,9 @@ static const char *const tensor_names[BATCH_TENSORS] = {"input_ids",     "attent
 struct batch_file {
     mapped_file map;
     tensor_list list;
-    const stored_tensor *tensors[BATCH_TENSORS]; /* NULL: not there */
+    const stored_tensor *tensors[BATCH_TENSORS]; /* tensors of the file; NULL: missing */
     deberta_training_task task;
-    size_t steps, sequences, columns, choices; /* of a step: sequences are rows of columns tokens */
+    size_t steps, sequences, columns, choices; /* size of a step: sequences are rows of `columns` tokens */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -108,23 +108,24 @@ void batch_file_close(batch_file **file_place)
     *file_place = NULL;
 }
 
-/* Without looking at masks: what there can be at most. */
+/* These are upper bounds, because they do not read the masks. */
 size_t batch_file_most_tokens(const batch_file *file) { return file->sequences * file->columns; }
 size_t batch_file_longest(const batch_file *file) { return file->columns; }
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
-/* A step while it is read: as the file has it, row by row. */
+/* A step while it is read: its rows as in the file. */
 typedef struct raw_step {
     const batch_file *file;
-    size_t number, step, width;     /* of the run; in the file */
-    int64_t *values[BATCH_TENSORS]; /* of a step; NULL: not there */
+    size_t number, step, width;     /* number of the step in the run; its number in the file */
+    int64_t *values[BATCH_TENSORS]; /* values of a step; NULL: missing */
     float *targets, *delta;
-    bool is_shifted;                      /* a sequence does not begin in column 0 */
-    size_t *columns, *lengths, *shard_of; /* [sequences]: of the first token that is no padding; tokens from there on */
+    bool is_shifted; /* whether a sequence does not begin in column 0 */
+    /* [sequences]: column of the first token that is not padding; number of tokens from there on */
+    size_t *columns, *lengths, *shard_of;
 } raw_step;
 
-/* Else of a sequence, or of a question. */
+/* Returns whether a task has labels of tokens; else labels belong to sequences or questions. */
 static bool labels_are_of_tokens(deberta_training_task task)
 {
     return task == DEBERTA_TRAIN_MLM || task == DEBERTA_TRAIN_RTD || task == DEBERTA_TRAIN_TOKEN;
@@ -138,7 +139,7 @@ static size_t expected_count(const batch_file *file, batch_tensor which)
     return file->sequences * file->columns;
 }
 
-/* `count` values of this step, integers or float32. */
+/* Reads `count` values of this step, integers or float32. */
 static deberta_status read_values(const raw_step *raw, batch_tensor which, size_t count, bool floats, void *values,
                                   deberta_error *err)
 {
@@ -158,7 +159,7 @@ static deberta_status read_values(const raw_step *raw, batch_tensor which, size_
     return mapped_file_intact(&file->map, err);
 }
 
-/* Labels of another kind of task may be there, and are passed over. */
+/* Returns whether to read a tensor: the file may also have labels of other kinds of tasks, which are skipped. */
 static bool is_read(deberta_training_task task, batch_tensor which)
 {
     if (which == LABELS) return task != DEBERTA_TRAIN_QA;
@@ -227,7 +228,7 @@ static deberta_status check_cut(const raw_step *raw, size_t sequence, size_t fir
     return DEBERTA_OK;
 }
 
-/* Padding, on the left or the right, is no part of a sequence. */
+/* Finds the sequence in a row, without padding on its left and right. */
 static deberta_status measure_sequences(raw_step *raw, deberta_error *err)
 {
     const batch_file *file = raw->file;
@@ -247,7 +248,7 @@ static deberta_status measure_sequences(raw_step *raw, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Else they count from 0, which positions of columns do where nothing is cut before the first token. */
+/* Other positions count from 0, which the positions of columns do where nothing is cut before the first token. */
 static bool has_positions(const raw_step *raw) { return raw->values[POSITIONS] || raw->is_shifted; }
 
 static bool allocate_batch(const raw_step *raw, size_t shards, step_batch *batch)
@@ -277,7 +278,7 @@ static bool allocate_batch(const raw_step *raw, size_t shards, step_batch *batch
            batch->question_labels && (batch->delta || !raw->delta);
 }
 
-/* A value outside int32 cannot be an id or a label; it stays outside every range. */
+/* Converts a value to int32. One outside int32 cannot be an id or a label; the result is outside every range too. */
 static int32_t narrow(int64_t value)
 {
     return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
@@ -376,7 +377,7 @@ static bool tell_first(const batch_file *file, const int64_t *mask, note_listene
     for (size_t i = 0; i < file->sequences; i++) {
         size_t zeros = 0;
         while (zeros < file->columns && mask[i * file->columns + zeros] == 0) zeros++;
-        if (zeros == 0 || zeros == file->columns) continue; /* nothing but zeros is refused where it is read */
+        if (zeros == 0 || zeros == file->columns) continue; /* A mask of zeros alone is refused when it is read. */
         snprintf(
             sentence, sizeof sentence,
             "%.200s: the attention_mask of sequence %zu begins with %zu zero%s: what stands there is padding and is "

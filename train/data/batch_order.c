@@ -72,7 +72,7 @@ static bool add_member(batch_order *o, size_t item)
     return true;
 }
 
-/* Items of the step at the place, which then moves on. */
+/* Counts the items of the step at the place, and moves the place past them. */
 static bool choose_members(batch_order *o)
 {
     o->count = o->tokens = 0;

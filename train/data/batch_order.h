@@ -14,8 +14,8 @@ typedef struct batch_items {
 
 typedef struct batch_order_options {
     uint32_t seed;
-    bool in_order;                    /* held-out data: not shuffled, and no step spans the end of an epoch */
-    size_t batch_items, batch_tokens; /* limits of a step; 0: no such limit. One of them is given */
+    bool in_order; /* whether data are held out: not shuffled, and no step spans the end of an epoch */
+    size_t batch_items, batch_tokens; /* limits of a step, at least one of which is set; 0: none */
 } batch_order_options;
 
 /* The position before a step: the completed steps, epochs, and items of the current epoch. */
@@ -26,8 +26,8 @@ typedef struct batch_place {
 typedef struct batch_order {
     batch_items items;
     batch_order_options options;
-    batch_place place;              /* after the current step */
-    size_t *order, item_count;      /* in the place's epoch */
+    batch_place place;              /* place after the current step */
+    size_t *order, item_count;      /* order of the items in the place's epoch */
     size_t *members, count, tokens; /* items of the current step, and their tokens */
     size_t members_capacity, longest;
 } batch_order;
@@ -37,7 +37,7 @@ deberta_status batch_order_open(batch_order *order, const batch_items *items, co
                                 deberta_error *err);
 void batch_order_close(batch_order *order);
 
-/* Returns the most tokens of a step. */
+/* Returns the largest number of tokens of a step. */
 size_t batch_order_most_tokens(const batch_order *order);
 /* Fills members, count and tokens with those of a step (from 0). False: no memory. */
 bool batch_order_go_to(batch_order *order, size_t step);

@@ -17,7 +17,7 @@ typedef struct corpus_reader {
     text_lines lines;
     token_list line;
     corpus_cut cut;
-    bool is_open; /* a sequence has been begun */
+    bool is_open; /* whether a sequence has begun */
 } corpus_reader;
 
 static bool corpus_append(corpus *c, int32_t id, bool begins)
@@ -56,7 +56,8 @@ static bool end_sequence(corpus_reader *r)
     return true;
 }
 
-/* Pieces write the space before a word as U+2581 (SentencePiece) or U+0120 (bytes); some scripts have none. */
+/* Returns whether a word begins with a piece. Pieces write the space before a word as U+2581 (SentencePiece) or U+0120
+ * (bytes); some scripts have none. */
 static bool piece_begins_word(const token_list *list, size_t t, const char *line, size_t bytes)
 {
     const char *text = token_list_text(list, t, NULL);

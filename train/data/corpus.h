@@ -15,13 +15,13 @@ typedef struct corpus {
     size_t tokens, ids_capacity, begins_capacity;
     size_t *starts; /* [sequences + 1] */
     size_t sequences, starts_capacity;
-    size_t longest; /* tokens of a sequence */
+    size_t longest; /* number of tokens of the longest sequence */
     int32_t begin_id, end_id;
 } corpus;
 
 typedef struct corpus_cut {
     size_t most_tokens; /* limit of a sequence, frame included: 3 or more */
-    bool by_line;       /* each line is a sequence, and longer lines are cut */
+    bool by_line;       /* whether each line is a sequence, and longer lines are cut */
 } corpus_cut;
 
 /* Appends the sequences of a file. A spelled "[MASK]" is ordinary text. Broken UTF-8 is an error. */

@@ -51,7 +51,7 @@ void drawn_batches_close(drawn_batches **place)
 
 size_t drawn_batches_most_tokens(const drawn_batches *d) { return batch_order_most_tokens(&d->order); }
 
-/* Members of a step, how long they are, and room for what shard each goes to. */
+/* Chooses the members of a step, and sets their lengths; allocates the list of their shards. */
 static bool choose_members(drawn_batches *d, size_t step)
 {
     const corpus *c = d->corpus;

@@ -21,7 +21,7 @@ deberta_status drawn_batches_open(drawn_batches **batches, const corpus *corpus,
                                   deberta_error *err);
 void drawn_batches_close(drawn_batches **batches);
 
-/* Returns the most tokens of a step. */
+/* Returns the largest number of tokens of a step. */
 size_t drawn_batches_most_tokens(const drawn_batches *batches);
 
 batch_source drawn_batches_source(drawn_batches *batches);

@@ -85,7 +85,7 @@ deberta_status example_batches_open(example_batches *b, const example_set *set, 
 
 void example_batches_close(example_batches *b) { batch_order_close(&b->order); }
 
-/* A batch while it is filled: numbers of its sequences in the set, how long they are, and their shards. */
+/* A batch while it is filled: numbers of its sequences in the set, their lengths, and their shards. */
 typedef struct filling {
     const example_set *set;
     size_t *numbers, *lengths, *shard_of;

@@ -15,14 +15,14 @@ typedef struct example_labels {
 
 /* Must be zero-initialised, except the members that control the batches. */
 typedef struct example_set {
-    bool regression, answers; /* targets, or places of answers, go into the batches; token labels always do */
+    bool regression, answers; /* whether targets, or places of answers, go into the batches; token labels always do */
     size_t choices;           /* sequences of a question, of which only the first one's label is read; 1: no choices */
     int32_t *ids, *types, *token_labels;
     size_t tokens, ids_capacity, types_capacity, labels_capacity;
     size_t *starts; /* [sequences + 1] */
     example_labels *labels;
     size_t sequences, starts_capacity, sequences_capacity;
-    bool failed; /* out of memory */
+    bool failed; /* whether memory was short */
 } example_set;
 
 /* Appends a sequence; types and token_labels may be NULL: zeros, NOT_LABELLED. The set remembers a lack of memory. */

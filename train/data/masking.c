@@ -7,13 +7,13 @@
 #include "core/base/numbers.h"
 #include "train/state/step_batch.h"
 
-#define HIDDEN_SHARE  0.8 /* of the labelled pieces: [MASK] */
-#define CHANGED_ABOVE 0.9 /* the rest is a random piece; between the two it stays */
+#define HIDDEN_SHARE  0.8 /* share of the labelled pieces that become [MASK] */
+#define CHANGED_ABOVE 0.9 /* above this draw the piece becomes a random one; between the two it stays */
 
 enum {
     FRAME = 2,        /* [CLS] and [SEP] */
-    WHOLE_PIECES = 8, /* a word of more pieces is no ordinary word, and is taken as pieces */
-    SPARE_PARTS = 8,  /* the last word may pass the quota by one part of so many */
+    WHOLE_PIECES = 8, /* most pieces of an ordinary word; a longer one is treated as single pieces */
+    SPARE_PARTS = 8,  /* the last word may exceed the quota by one part in this many */
 };
 
 typedef struct masking_job {
@@ -53,7 +53,7 @@ static void find_words(masking_job *job, const uint8_t *begins)
     job->words[job->word_count] = end;
 }
 
-/* n has a probability that falls with 1 / n. */
+/* Draws n with a probability proportional to 1 / n. */
 static size_t draw_ngram(masking_job *job)
 {
     const size_t most = job->options->max_ngram;
@@ -86,7 +86,7 @@ static void mask_ngrams(masking_job *job, const uint8_t *begins)
     select_words(job);
     for (size_t word = 0; word < job->word_count && job->labelled < job->quota; word++) {
         if (!job->selected[word]) continue;
-        /* A word that would pass the quota by more than is spared is cut there. */
+        /* Cuts a word that would exceed the quota by more than SPARE_PARTS allows. */
         const size_t left = job->quota - job->labelled, pieces = job->words[word + 1] - job->words[word];
         const size_t labelled = pieces <= left + job->quota / SPARE_PARTS ? pieces : left;
         for (size_t t = job->words[word]; t < job->words[word] + labelled; t++) label_piece(job, t);
@@ -95,7 +95,7 @@ static void mask_ngrams(masking_job *job, const uint8_t *begins)
 
 /* ---------------------------------------------------------------------------------------------------------- uniform */
 
-/* Fisher and Yates, as far as the quota goes. */
+/* Shuffles by Fisher and Yates, until the quota is reached. */
 static void mask_uniform(masking_job *job)
 {
     const size_t pieces = job->count - FRAME;

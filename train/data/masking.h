@@ -13,7 +13,7 @@ typedef struct masking_options {
     size_t max_ngram;   /* most words in a span; if above 1, words of up to eight pieces are masked whole */
     int32_t mask_id;    /* [MASK] */
     size_t vocabulary;  /* pieces of the tokenizer, from which random ones are drawn */
-    bool hides_all;     /* every labelled piece becomes [MASK], for a generator to fill */
+    bool hides_all;     /* whether every labelled piece becomes [MASK], for a generator to fill */
     size_t full_tokens; /* the quota of a sequence is at most that of this many tokens, rounded up to tens */
 } masking_options;
 

@@ -29,7 +29,7 @@ static deberta_status check_fit(const deberta_trainer_options *o, const trainer_
     return DEBERTA_OK;
 }
 
-/* Both models mean the same by an id. */
+/* Checks that an id means the same to both models. */
 static deberta_status compare_tokenizers(const deberta_tokenizer *tokenizer, const trainer_target *target,
                                          deberta_error *err)
 {

@@ -13,10 +13,10 @@ typedef struct trainer_data {
     drawn_batches *drawn, *held_out;
     example_set examples, held_out_examples;
     example_batches example_batches, held_out_batches;
-    bool has_held_out; /* there are held-out data */
+    bool has_held_out; /* whether there are held-out data */
     batch_source source, held_out_source;
-    size_t most_tokens; /* the most tokens of a step */
-    size_t longest;     /* the most tokens of a sequence */
+    size_t most_tokens; /* largest number of tokens of a step */
+    size_t longest;     /* largest number of tokens of a sequence */
 } trainer_data;
 
 /* The properties of the trained model that data must fit. */

@@ -11,14 +11,14 @@
 #include "train/state/exact_math.h"
 
 enum {
-    ROUND_STEPS = 2, /* of expectation and maximisation between two cuts */
+    ROUND_STEPS = 2, /* steps of expectation and maximisation between two cuts */
 };
 
-#define FEWEST_EXPECTED 0.5  /* a candidate that is expected less often goes */
-#define ROUND_KEEPS     0.75 /* of the candidates */
-#define LAST_ROUND      1.1  /* times the wanted pieces: then only the cut by probability is left */
-/* Probabilities of segmentations are products; this for every character keeps them away from the smallest numbers and
- * shows in no ratio. */
+#define FEWEST_EXPECTED 0.5  /* a candidate with a smaller expected count is dropped */
+#define ROUND_KEEPS     0.75 /* share of the candidates that a round keeps */
+#define LAST_ROUND      1.1  /* below this multiple of the wanted pieces, only the cut by probability is left */
+/* Factor for every character. Probabilities of segmentations are products; the factor keeps them away from the smallest
+ * numbers and cancels in every ratio. */
 #define CHARACTER_SCALE 64.0
 
 /* ------------------------------------------------------------------------------------------------------- candidates */
@@ -34,7 +34,7 @@ static int by_falling_count(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* The frequent characters that make up most of the texts. */
+/* Finds the frequent characters that make up most of the texts. */
 static bool add_characters(piece_learner *l, text_counts *covered)
 {
     const size_t count = l->characters->count;
@@ -63,7 +63,7 @@ static bool is_covered(const trie *characters, const char *text, size_t bytes)
     return true;
 }
 
-/* All stretches of two to LONGEST_PIECE characters of a word. */
+/* Counts all substrings of two to LONGEST_PIECE characters of a word. */
 static bool add_stretches(text_counts *seeds, const char *text, size_t bytes, double count)
 {
     for (size_t begin = 0; begin < bytes; begin++) {
@@ -89,7 +89,8 @@ static int by_falling_weight(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Characters and what occurs twice; where there is too much of it, what covers most text. */
+/* Selects the candidates: characters, and substrings that occur at least twice; if these are too many, those that cover
+ * most text. */
 static bool take_seeds(piece_learner *l, size_t required)
 {
     l->items = calloc(l->seeds.count + 1, sizeof *l->items);
@@ -162,7 +163,7 @@ static deberta_status build_trie(piece_learner *l, deberta_error *err)
 
 typedef void (*edge_visitor)(void *context, size_t begin, size_t end, size_t piece);
 
-/* All pieces in a text, by where they begin, then by where they end. */
+/* Finds all pieces in a text, ordered by begin, then by end. */
 static void visit_edges(const piece_learner *l, const char *text, size_t bytes, edge_visitor visit, void *context)
 {
     for (size_t begin = 0; begin < bytes; begin++) {
@@ -195,7 +196,7 @@ static void add_edge(void *context, size_t begin, size_t end, size_t piece)
     paths->edges[paths->count++].piece = piece;
 }
 
-/* Expected counts of one word's pieces, added; returns the logarithm of its probability. */
+/* Adds the expected counts of one word's pieces, and returns the logarithm of the word's probability. */
 static double expect_word(piece_learner *l, const char *text, size_t bytes, double count)
 {
     lattice paths = {.count = 0};
@@ -251,7 +252,7 @@ static deberta_status expect_and_maximise(piece_learner *l, deberta_error *err)
 
 /* --------------------------------------------------------------------------------------------------------- the best cut */
 
-/* The most probable segmentation of a text; without: a piece that it must not use, SIZE_MAX: any. */
+/* Finds the most probable segmentation of a text; without: a piece that it must not use, SIZE_MAX: none. */
 typedef struct best_cut {
     const piece_learner *learner;
     size_t without;
@@ -297,7 +298,7 @@ static double loss_of(const piece_learner *l, size_t piece, const double *uses, 
     best_cut b;
     const candidate *c = &l->items[piece];
     if (c->required || !cut_best(&b, l, candidate_text(l, c), c->bytes, piece)) return INFINITY;
-    if (b.score[c->bytes] > c->score || uses[piece] == 0) return -1; /* unused */
+    if (b.score[c->bytes] > c->score || uses[piece] == 0) return -1; /* The piece is unused. */
     size_t parts = 0;
     for (size_t at = c->bytes; at > 0; at = b.from[at]) parts++;
     const double log_total = exact_log(total + uses[piece] * (double)(parts - 1));
@@ -364,7 +365,7 @@ static int required_first(const void *a, const void *b)
     return x->required != y->required ? (x->required ? -1 : 1) : by_falling_score(a, b);
 }
 
-/* The characters and the most probable of the others. */
+/* Selects the characters and the most probable of the other candidates. */
 static deberta_status piece_learner_finish(piece_learner *l, learned_pieces *pieces, deberta_error *err)
 {
     if (l->count < l->wanted)

@@ -9,7 +9,7 @@
 #include "train/pieces/piece_words.h"
 
 typedef struct learned_piece {
-    size_t begin, bytes; /* in learned_pieces.texts */
+    size_t begin, bytes; /* place in learned_pieces.texts */
     double score;        /* logarithm of its probability */
 } learned_piece;
 
@@ -21,7 +21,7 @@ typedef struct learned_pieces {
 } learned_pieces;
 
 /* Learns `count` pieces, including every character of the words except the rarest 0.05 %. DEBERTA_E_ARGUMENT: the words
- * do not have so many, or have more characters. */
+ * have fewer pieces, or more characters, than `count`. */
 deberta_status piece_learner_run(learned_pieces *pieces, const text_counts *words, const text_counts *characters,
                                  size_t count, deberta_error *err);
 void learned_pieces_free(learned_pieces *pieces);
@@ -41,7 +41,7 @@ typedef struct piece_learner {
     text_counts seeds; /* texts of the candidates */
     candidate *items;
     size_t count, wanted;
-    bool *usable;   /* [words]: consists of covered characters */
+    bool *usable;   /* [words]: whether the word consists of covered characters */
     double *scaled; /* [count]: probability times CHARACTER_SCALE^length */
     trie trie;
     double bits_per_character;

@@ -27,7 +27,7 @@ static size_t *find_slot(const text_counts *c, const char *text, size_t bytes)
     return &c->slots[at];
 }
 
-/* Never more than half full. */
+/* The table is never more than half full. */
 static bool grow_slots(text_counts *c)
 {
     if (2 * (c->count + 1) <= c->slot_count) return true;
@@ -81,13 +81,13 @@ static character_class class_of(uint32_t character)
     return utf8_is_punctuation(character) ? CLASS_PUNCTUATION : CLASS_LETTER;
 }
 
-/* A word while its characters come in. */
+/* A word while its characters are collected. */
 typedef struct word {
     text_counts *words, *characters;
     char text[WORD_BYTES];
     size_t bytes, length;
-    character_class class; /* of its characters; a mark takes that of the next */
-    bool marked;           /* nothing but the mark so far */
+    character_class class; /* kind of its characters; a mark takes that of the next */
+    bool marked;           /* whether it holds only the space mark so far */
 } word;
 
 static bool end_word(word *w)

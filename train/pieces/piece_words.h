@@ -6,7 +6,7 @@
 
 #include "core/io/text_lines.h"
 
-enum { LONGEST_WORD = 48 /* characters; longer ones are cut */, WORD_BYTES = 4 * LONGEST_WORD + 4 };
+enum { LONGEST_WORD = 48 /* most characters of a word; longer ones are cut */, WORD_BYTES = 4 * LONGEST_WORD + 4 };
 
 /* Texts, each once, with its accumulated count. Must be zero-initialised. */
 typedef struct text_counts {

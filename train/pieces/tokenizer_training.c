@@ -66,14 +66,14 @@ static void put_piece(proto_bytes *p, const char *text, size_t bytes, float scor
     proto_bytes record = {0};
     put_block(&record, 1, text, bytes);
     put_tag(&record, 2, WIRE_FIXED32);
-    put(&record, &score, sizeof score); /* little-endian, as all that this project runs on */
+    put(&record, &score, sizeof score); /* The bytes are little-endian, as on all supported machines. */
     if (type != PIECE_NORMAL) put_varint(&record, 3, type);
     p->failed = p->failed || record.failed;
     put_block(p, 1, record.bytes, record.count);
     free(record.bytes);
 }
 
-/* trainer_spec: what readers ask of it. */
+/* Writes the fields of trainer_spec that readers need. */
 static void put_trainer(proto_bytes *p, size_t pieces)
 {
     proto_bytes spec = {0};

@@ -23,7 +23,7 @@ static const json_limits line_limits = {.bytes = CHAIN_LINE_BYTES, .depth = 2, .
 
 /* --------------------------------------------------------------------------------------------------------- printing */
 
-/* Closes the object in `line` with the link of what it holds so far. */
+/* Appends the link of the object in `line`, and closes it. */
 static void chain_close(char line[CHAIN_LINE_BYTES], char link[CHAIN_DIGEST_BYTES])
 {
     sha256 hash;
@@ -67,10 +67,11 @@ static const char *text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* Whether `line` is the printed line but for its link, which only the check of links judges. */
+/* Returns whether `line` equals the printed line except for its link, which only the check of links judges. */
 static bool same_but_link(const char *line, size_t bytes, const char *printed)
 {
-    const size_t link_bytes = CHAIN_DIGEST_BYTES + strlen("\"}"); /* 64 digits, the quote, the brace, the line's end */
+    /* 64 digits, a quote, a brace and the end of the line */
+    const size_t link_bytes = CHAIN_DIGEST_BYTES + strlen("\"}");
     const size_t length = strlen(printed);
     return bytes == length && memcmp(line, printed, length - link_bytes) == 0 &&
            memcmp(line + length - 3, printed + length - 3, 3) == 0;
@@ -90,7 +91,7 @@ static bool parse_head(deberta_chain *chain, const json_t *object, const char *l
     return true;
 }
 
-/* A name becomes a path, so only those that runs write are read. */
+/* Reads the name of a saved model. It becomes a path, so only names that runs write are accepted. */
 static const char *find_model(const char *of)
 {
     const char *const *name = chain_models;
@@ -161,7 +162,7 @@ static void chain_settle(deberta_chain *chain)
     chain->info.head = chain->info.count ? chain->lines[chain->info.count - 1].link : chain->first_link;
 }
 
-/* may_be_cut: a last line without its end is of a run that was killed while writing it. */
+/* may_be_cut: whether to accept a last line without its end, left by a run that was killed while writing it. */
 static deberta_status parse_chain(deberta_chain *chain, const char *path, const mapped_file *file, bool may_be_cut,
                                   deberta_error *err)
 {

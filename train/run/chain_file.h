@@ -26,7 +26,7 @@ struct deberta_chain {
     char recipe[CHAIN_DIGEST_BYTES], first_link[CHAIN_DIGEST_BYTES];
     chain_line *lines; /* [info.count] */
     size_t capacity;
-    size_t whole_bytes; /* of the file: up to the end of its last whole line */
+    size_t whole_bytes; /* number of bytes up to the end of the last whole line */
 };
 
 /* Prints the first line, or that of a record, with its link. */
@@ -35,5 +35,5 @@ void chain_print_head(char line[CHAIN_LINE_BYTES], const char *recipe, size_t ev
 void chain_print_record(char line[CHAIN_LINE_BYTES], size_t step, const char *of, const char *digest,
                         char link[CHAIN_DIGEST_BYTES]);
 
-/* Reads a chain that a run goes on with: its last line may be cut off. *chain is NULL where there is none. */
+/* Reads a chain that a run continues; its last line may be cut off. *chain is NULL where there is none. */
 deberta_status chain_read_begun(deberta_chain **chain, const char *folder, deberta_error *err);

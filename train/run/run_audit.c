@@ -8,12 +8,12 @@
 #include "train/run/state_digest.h"
 #include "train/run/trainer.h"
 
-/* What an audit compares and whom it tells. */
+/* The chain that an audit compares, and the listener that it calls. */
 typedef struct run_audit {
     const deberta_chain *chain;
     deberta_chain_listener *on_record;
     void *context;
-    size_t next; /* the first record of a step that is not passed */
+    size_t next; /* first record of a step that the audit has not passed */
     bool goes_on;
     const deberta_chain_record **differs;
     char *found;
@@ -40,7 +40,7 @@ static deberta_status compare_step(run_audit *audit, const run_parts *parts, deb
     return DEBERTA_OK;
 }
 
-/* A step that is not finite was passed over by the run, or ended it. */
+/* The run has skipped a step that is not finite, or ended there. */
 static deberta_status audit_step(const run_parts *parts, deberta_error *err)
 {
     deberta_training_step step;

@@ -20,7 +20,7 @@ static deberta_status chain_failed(const run_chain *chain, deberta_error *err)
     return status_fail(err, DEBERTA_E_SYSTEM, "%s/" CHAIN_FILE ": %s", QUOTE(chain->folder), strerror(errno));
 }
 
-/* One call writes a whole line; a part of one that a full disk leaves is cut when the run goes on. */
+/* Writes a whole line by one call. A part of a line, which a full disk leaves, is cut when the run continues. */
 static deberta_status append_line(const run_chain *chain, const char *line, deberta_error *err)
 {
     const size_t length = strlen(line);
@@ -31,7 +31,7 @@ static deberta_status append_line(const run_chain *chain, const char *line, debe
 
 /* ---------------------------------------------------------------------------------------------------------- records */
 
-/* Compares a record from before with what was computed again. */
+/* Compares an existing record with the digest that this process has computed for the same step. */
 static deberta_status compare_record(const run_chain *chain, const deberta_chain_record *record, const char *digest,
                                      deberta_error *err)
 {
@@ -42,7 +42,7 @@ static deberta_status compare_record(const run_chain *chain, const deberta_chain
                  QUOTE(chain->folder), record->step, digest, record->digest);
 }
 
-/* Returns the record of this step from before, of the state or of a saved model. */
+/* Returns the existing record of this step, for the state or for a saved model; NULL if there is none. */
 static const deberta_chain_record *find_begun(run_chain *chain, size_t step, const char *of)
 {
     const deberta_chain_record *record = NULL;
@@ -53,7 +53,7 @@ static const deberta_chain_record *find_begun(run_chain *chain, size_t step, con
     return NULL;
 }
 
-/* Appends a record. One whose place in the file is behind cannot be added any more. */
+/* Appends a record. A record before the end of the file cannot be added any more. */
 static deberta_status add_record(run_chain *chain, size_t step, const char *of, const char *digest, deberta_error *err)
 {
     char line[CHAIN_LINE_BYTES];
@@ -126,7 +126,7 @@ static deberta_status append_head(run_chain *chain, deberta_error *err)
     return append_line(chain, line, err);
 }
 
-/* Goes on behind the last whole line of a chain from before. */
+/* Continues an existing chain after its last whole line. */
 static deberta_status go_on(run_chain *chain, deberta_error *err)
 {
     char recipe[CHAIN_DIGEST_BYTES];

@@ -1,5 +1,5 @@
-/* Appends the records of a run to RUN/chain.jsonl. A run that goes on from a checkpoint computes recorded steps again:
- * these are compared with their records and not written twice, so the file only grows.
+/* Appends the records of a run to RUN/chain.jsonl. A run that continues from a checkpoint computes recorded steps
+ * again. It compares these with their records and does not write them twice, so the file only grows.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,23 +8,23 @@
 #include "train/run/run_parts.h"
 
 typedef struct run_chain {
-    int file; /* -1: the run has no chain */
+    int file; /* descriptor; -1: the run has no chain */
     const char *folder;
     size_t every;
-    deberta_chain *begun; /* the records from before this process, or NULL */
-    size_t next;          /* the first of them that this process has not passed */
-    size_t last_step;     /* of the last record in the file */
-    bool is_recorded;     /* the state after last_step is */
+    deberta_chain *begun; /* records that existed before this process, or NULL */
+    size_t next;          /* number of the first of them that this process has not passed */
+    size_t last_step;     /* step of the last record in the file */
+    bool is_recorded;     /* whether the state after last_step is recorded */
     char link[CHAIN_DIGEST_BYTES];
 } run_chain;
 
-/* Opens the chain of a run, or begins one. every: 0, only a chain that is there. It records the state of the run. The
- * caller closes the chain also where this fails. */
+/* Opens the chain of a run, or begins one. every: 0 continues an existing chain but begins none. It records the state
+ * of the run. The caller closes the chain even after a failure. */
 deberta_status run_chain_open(run_chain *chain, const char *folder, size_t every, const run_parts *parts,
                               deberta_error *err);
-/* Whether a record is due after `step`. */
+/* Returns whether a record is due after `step`. */
 bool run_chain_is_due(const run_chain *chain, size_t step);
-/* Records the state, unless this step has a record: then both must be equal. */
+/* Records the state. If this step has a record already, both must be equal. */
 deberta_status run_chain_add_state(run_chain *chain, const run_parts *parts, deberta_error *err);
 /* Records the digests of the saved models in the folder "best" of the run, or in the run's own. */
 deberta_status run_chain_add_model(run_chain *chain, const run_parts *parts, bool of_best, deberta_error *err);

@@ -78,10 +78,10 @@ static deberta_status sync_folder(const char *path, deberta_error *err)
 
 static const char prefix[] = "checkpoint-";
 
-/* Whether a name is that of a checkpoint, which may be incomplete. */
+/* Returns whether a name is that of a checkpoint, which may be incomplete. */
 static bool is_checkpoint(const char *name) { return strncmp(name, prefix, sizeof prefix - 1) == 0; }
 
-/* The step in the name of a whole checkpoint, 0 if it is none. */
+/* Returns the step in the name of a complete checkpoint, or 0. */
 static size_t step_of(const char *folder, const char *name)
 {
     char path[RUN_PATH_BYTES], state[RUN_PATH_BYTES], expected[64];
@@ -93,7 +93,7 @@ static size_t step_of(const char *folder, const char *name)
     return strcmp(name, expected) == 0 && access(state, R_OK) == 0 ? step : 0;
 }
 
-/* The latest checkpoint before step `below`, 0 if there is none. */
+/* Returns the step of the latest checkpoint before step `below`, or 0 if there is none. */
 static deberta_status latest(size_t *step, const char *folder, size_t below, deberta_error *err)
 {
     DIR *entries = opendir(folder);
@@ -131,7 +131,7 @@ static deberta_status remove_remains(const char *folder, deberta_error *err)
     return status;
 }
 
-/* The state is removed first, so that what is left is no checkpoint. */
+/* Removes a checkpoint, the state first, so that an interrupted removal leaves no valid checkpoint. */
 static deberta_status remove_checkpoint(const char *path, deberta_error *err)
 {
     char state[RUN_PATH_BYTES];
@@ -285,15 +285,16 @@ static char *run_checkpoint_show(const json_t *value)
     return value ? json_print(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
 }
 
-/* Texts of 64 hexadecimal digits: SHA-256 of data and of models, which tell a reader only that they differ. */
+/* Returns whether a value is a text of 64 hexadecimal digits: the SHA-256 of data or models, whose digits tell a reader
+ * nothing. */
 static bool is_digest(const json_t *value)
 {
     const char *text = json_string_value(value);
     return text && sha256_is_digest(text);
 }
 
-/* "seed 1, now 2; the data has other contents now; ...": both recipes have the same members, unless a file was made by
- * other hands. */
+/* Lists the differences of two recipes: "seed 1, now 2; the data has other contents now; ...". Both have the same
+ * members, unless another program has written a file. */
 static deberta_status compare_recipes(const char *path, const json_t *was, const json_t *now, bool is_audit,
                                       deberta_error *err)
 {
@@ -324,15 +325,16 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
                  QUOTE(path), differences);
 }
 
-/* Whether a file may be left from a run that was killed before it had written its recipe: an empty file,
- * temporaries. */
+/* Returns whether an entry cannot come from a run that was killed before it had written its recipe; such a run leaves
+ * an empty file and temporaries. */
 static bool is_no_trace(const char *name)
 {
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, RECIPE_FILE) != 0 &&
            !atomic_file_is_temporary(name);
 }
 
-/* A folder without a checkpoint, in which a run could begin anew but for such an entry. */
+/* Refuses a folder without a checkpoint that has an entry for which is_refused is true; without such entries the run
+ * begins anew. */
 static deberta_status refuse_entries(const char *folder, bool (*is_refused)(const char *name), deberta_error *err)
 {
     DIR *entries = opendir(folder);
@@ -349,7 +351,7 @@ static deberta_status refuse_entries(const char *folder, bool (*is_refused)(cons
     return status;
 }
 
-/* Without a checkpoint a run begins anew, if it is the same. */
+/* Checks a folder without a checkpoint: a run with the same recipe begins anew there. */
 static deberta_status check_begun(const char *folder, const json_t *recipe, deberta_error *err)
 {
     json_t *before = NULL;
@@ -361,7 +363,8 @@ static deberta_status check_begun(const char *folder, const json_t *recipe, debe
     return status;
 }
 
-/* A run that has ended is a checkpoint itself: nothing follows from it. Step 0: there is none. */
+/* Chooses the checkpoint from which a run resumes. The folder of a finished run is itself a checkpoint. Step 0: there
+ * is none. */
 static deberta_status run_checkpoint_choose(run_checkpoint *found, const char *folder, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];

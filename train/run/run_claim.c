@@ -23,8 +23,8 @@ static void recipe_path(char path[PATH_BYTES], const char *folder)
     if (snprintf(path, PATH_BYTES, "%s/" RECIPE_FILE, folder) >= PATH_BYTES) *path = 0;
 }
 
-/* A file system without locks is no reason to train nothing there. A file that has lost its name while the lock was
- * waited for is of a run that has just failed. */
+/* Locks the recipe. A file system without locks is accepted. A file that lost its name before the lock belongs to a run
+ * that has just failed. */
 static deberta_status lock(int file, const char *folder, deberta_error *err)
 {
     struct stat about;

@@ -36,7 +36,7 @@ static void tell_rows(void *context, const step_state *step, const step_batch *b
     }
 }
 
-/* JSON has no NaN: a measure that does not exist is null. */
+/* Writes a measure. JSON has no NaN, so an undefined measure is null. */
 static void write_measure(FILE *log, const char *name, double value)
 {
     if (isfinite(value))
@@ -45,7 +45,7 @@ static void write_measure(FILE *log, const char *name, double value)
         fprintf(log, ", \"eval_%s\": null", name);
 }
 
-/* The value that decides, the higher the better; NaN: it does not exist. */
+/* Writes the measures to the log, and returns the value that decides, the higher the better; NaN: undefined. */
 static double write_measures(const run_evaluation *e, double loss, FILE *log)
 {
     double measures[DEBERTA_MEASURES] = {0};
@@ -58,7 +58,8 @@ static double write_measures(const run_evaluation *e, double loss, FILE *log)
 
 /* ------------------------------------------------------------------------------------------------------------ the best */
 
-/* A value that exists is better than none; of two that do not, the lower loss is. */
+/* Returns whether a value is better than the best. A defined value is better than an undefined one; of two undefined
+ * ones, the lower loss wins. */
 static bool is_better(const run_evaluation *e, double value, double loss)
 {
     if (e->best_step == 0) return true;

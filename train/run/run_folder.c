@@ -32,7 +32,8 @@ deberta_status run_folder_check(const char *folder, deberta_error *err)
     closedir(entries);
     if (empty) return DEBERTA_OK;
     run_claim claim = {0};
-    DEBERTA_TRY(run_claim_join(&claim, folder, err)); /* a run that is at work says more than that there is something */
+    /* The message about an active run is more useful than that of a folder in use. */
+    DEBERTA_TRY(run_claim_join(&claim, folder, err));
     run_claim_release(&claim);
     char log[RUN_PATH_BYTES];
     snprintf(log, sizeof log, "%s/log.jsonl", folder);
@@ -54,14 +55,14 @@ deberta_status run_folder_prepare(const char *folder, deberta_error *err)
 
 /* ---------------------------------------------------------------------------------------------------------------- log */
 
-/* log.jsonl, and how many of its steps were passed over. */
+/* The file log.jsonl, and the number of its skipped steps. */
 typedef struct run_log {
     FILE *file;
     size_t skipped;
 } run_log;
 
-/* Returns the beginning of the first line of a step that is not done; -1: the log does not reach that far. A line
- * without its end belongs to an interrupted step. */
+/* Returns the offset of the first line of a step that is not done; -1: the log does not reach that far. A line without
+ * its end belongs to an interrupted step. */
 static long end_of_steps(FILE *log, size_t done, size_t *skipped)
 {
     char *line = NULL;
@@ -92,7 +93,8 @@ static deberta_status cut_log(FILE *log, const char *path, size_t done, size_t *
     return DEBERTA_OK;
 }
 
-/* Rank 0 writes it; what the others write goes nowhere, but they know how many steps were passed over. */
+/* Opens the log. Rank 0 writes the file, the others write to /dev/null; all of them know the number of skipped steps.
+ */
 static deberta_status open_log(run_log *log, const training_run *run, size_t done, deberta_error *err)
 {
     char path[RUN_PATH_BYTES] = "/dev/null";
@@ -136,7 +138,7 @@ static deberta_status write_line(FILE *log, const training_run *run, const deber
 
 /* ------------------------------------------------------------------------------------------------------------ steps */
 
-/* A step that is not finite is a line that says why, and the next one is tried. */
+/* Logs the reason why a step is not finite; the run then tries the next one. */
 static deberta_status pass_over(const training_run *run, FILE *log, size_t step, const deberta_error *why,
                                 deberta_error *err)
 {
@@ -171,8 +173,8 @@ static deberta_status take_step(const training_run *run, run_log *log, bool *goe
     return DEBERTA_OK;
 }
 
-/* Evaluates after the last step, and every eval_every steps. *goes_on: false where none has been better for too long.
- */
+/* Evaluates after the last step, and every eval_every steps. *goes_on becomes false if no model has been better for too
+ * long. */
 static deberta_status evaluate(const training_run *run, run_evaluation *evaluation, FILE *log, bool *goes_on,
                                deberta_error *err)
 {
@@ -189,7 +191,7 @@ static run_keeping keeping_of(const training_run *run)
     return (run_keeping){.latest = run->keep, .every = run->keep_every};
 }
 
-/* The log and the chain first: going on needs their lines up to the checkpoint. */
+/* Writes log and chain to the disk before the checkpoint, because resuming needs their lines up to it. */
 static deberta_status write_checkpoint(const training_run *run, run_chain *chain, FILE *log, deberta_error *err)
 {
     if (!ranks_lead(run->ranks)) return DEBERTA_OK;
@@ -242,7 +244,8 @@ static void agree(const deberta_ranks *ranks, bool *goes_on, bool *improves)
     *improves = !ends[1];
 }
 
-/* *ended: no step is to follow, because the last one is done or because none has been better for too long. */
+/* Runs the steps. *ended: whether the run is over, because the last step is done or because no model has been better
+ * for too long. */
 static deberta_status take_steps(const training_run *run, run_log *log, run_chain *chain, bool *ended,
                                  deberta_error *err)
 {
@@ -263,7 +266,8 @@ static deberta_status take_steps(const training_run *run, run_log *log, run_chai
         const deberta_status status = take_step(run, log, &goes_on, err);
         if (status == DEBERTA_E_NOT_FINITE) {
             if (o->done > kept) keep_good(run, chain, log->file, &second);
-            agree(run->ranks, &goes_on, &improves); /* ranks that end alone would end the one that writes */
+            /* Without this, ranks that end alone would stop the one that writes. */
+            agree(run->ranks, &goes_on, &improves);
         }
         DEBERTA_TRY(status);
         DEBERTA_TRY(evaluate(run, &evaluation, log->file, &improves, err));
@@ -279,7 +283,7 @@ static deberta_status take_steps(const training_run *run, run_log *log, run_chai
     return DEBERTA_OK;
 }
 
-/* A run whose first step failed leaves nothing that would be in the way of the next: an empty folder is not. */
+/* Removes the files of a run whose first step failed, so that the next run finds an empty folder. */
 static void remove_log(const training_run *run, const run_chain *chain)
 {
     char path[RUN_PATH_BYTES];

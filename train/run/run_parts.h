@@ -18,16 +18,16 @@
 enum { RUN_PATH_BYTES = 4096 };
 
 typedef struct run_checkpoint {
-    size_t step; /* completed updates; 0: none, the run begins anew */
+    size_t step; /* number of completed updates; 0: there is no checkpoint, and the run begins anew */
     char path[RUN_PATH_BYTES];
 } run_checkpoint;
 
 /* Saves the models into a folder that exists. */
 deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_dtype dtype, deberta_error *err);
 
-/* The checkpoints that stay: the latest, and those of multiples of a step. */
+/* Rule for the checkpoints that stay: the latest, and those of multiples of a step. */
 typedef struct run_keeping {
-    size_t latest, every; /* every: 0, none */
+    size_t latest, every; /* steps; 0: none */
 } run_keeping;
 
 /* Writes a checkpoint, then removes the older ones. */
@@ -43,8 +43,8 @@ deberta_status run_checkpoint_write_last(const run_parts *parts, const char *fol
 /* Finds the end of a run or its latest whole checkpoint in a folder, or none where a run has made none yet. It checks
  * the recipe: if it differs, the message names the differing members. */
 deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err);
-/* Finds the checkpoint of this step, with the same checks but that of digests, for an audit: the state is judged by the
- * chain. Step 0: the beginning. */
+/* Finds the checkpoint of this step, for an audit. It checks all but the digests, because the audit compares the state
+ * with the chain. Step 0: the beginning. */
 deberta_status run_checkpoint_find_step(run_checkpoint *found, const char *folder, size_t step, const json_t *recipe,
                                         deberta_error *err);
 /* Returns the path of a part of a checkpoint. */
@@ -59,7 +59,7 @@ typedef struct run_evaluation {
     const batch_source *held_out;
     const deberta_scorer *scorer; /* NULL: the loss decides, the lower the better */
     const char *folder;           /* folder of the run */
-    double best;                  /* NaN: the measure was undefined */
+    double best;                  /* value of the measure; NaN: it was undefined */
     double best_loss;             /* decides between two undefined measures */
     size_t best_step;             /* 0: no evaluation yet */
     size_t worse_runs;            /* evaluations since then */
@@ -81,7 +81,7 @@ extern const json_limits run_json_limits;
 typedef struct run_claim {
     int file;
     bool held;
-    bool is_new; /* the run began with this claim */
+    bool is_new; /* whether the run began with this claim */
 } run_claim;
 
 /* Locks the recipe of an existing run; without one, nothing is held. DEBERTA_E_SYSTEM: another run is active. */

@@ -54,7 +54,7 @@ static void add_parameter(tensor_names *list, tensor_dtype dtype, const char *pr
     memcpy(entry->shape, p->shape, sizeof entry->shape);
 }
 
-/* Ends the file: gives it its name, or removes it. */
+/* Ends the file: gives it its name or, after a failure, removes it. */
 static deberta_status save_finish(export_file **file, deberta_status status, deberta_error *err)
 {
     if (status == DEBERTA_OK) return export_finish(file, err);
@@ -196,7 +196,7 @@ static deberta_status write_parameters(export_file *file, const parameter_set *s
 static deberta_status save_weights(const char *folder, const parameter_set *set, deberta_dtype dtype,
                                    deberta_error *err)
 {
-    static const export_note format = {"format", "pt"}; /* without it transformers refuses the file */
+    static const export_note format = {"format", "pt"}; /* Without it transformers refuses the file. */
     char path[PATH_BYTES];
     tensor_names list;
     export_file *file = NULL;
@@ -212,7 +212,7 @@ static deberta_status save_weights(const char *folder, const parameter_set *set,
     return status;
 }
 
-/* A file that is not there, or empty, is not copied; one that cannot be read must not be missing without a word. */
+/* Copies a file. A missing or empty file is skipped; one that cannot be read is an error. */
 static deberta_status copy_file(const char *folder, const char *source_folder, const char *name, deberta_error *err)
 {
     char from[PATH_BYTES], to[PATH_BYTES];

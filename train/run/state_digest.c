@@ -112,7 +112,7 @@ static deberta_status digest_part(sha256 *hash, const training *t, deberta_error
 deberta_status state_digest(const run_parts *parts, char digest[65], deberta_error *err)
 {
     sha256 hash;
-    if (parts->pair) pair_share_tables(parts->pair); /* as files have them */
+    if (parts->pair) pair_share_tables(parts->pair); /* The members are in the order of the files. */
     sha256_begin(&hash, cpu_features());
     add_text(&hash, "deberta-state 1\n");
     add_number(&hash, "step ", run_parts_done(parts));

@@ -19,7 +19,7 @@ static training *main_training(deberta_trainer *t) { return &t->pair.discriminat
 
 /* ---------------------------------------------------------------------------------------------------------- options */
 
-/* They go into the recipe and the model's configuration, which are JSON. */
+/* Checks that texts are valid UTF-8, because they go into the recipe and the model's configuration, which are JSON. */
 static deberta_status check_texts(const char *what, const char *const *items, size_t count, deberta_error *err)
 {
     for (size_t i = 0; items && i < count; i++)
@@ -85,11 +85,11 @@ static bool copy_text(char **copy, const char **text)
     return *copy != NULL;
 }
 
-/* Lists of files are read while opening and not kept. */
+/* Copies the strings of the options. Lists of files are read while opening and not kept. */
 static deberta_status keep_options(deberta_trainer *t, deberta_error *err)
 {
     deberta_trainer_options *o = &t->options;
-    o->batch_sequences = trainer_batch_sequences(o); /* as the recipe has it */
+    o->batch_sequences = trainer_batch_sequences(o); /* The recipe has the same value. */
     if (o->ranks && o->ranks->count == 1) o->ranks = NULL;
     if (copy_text(&t->model, &o->model) && copy_text(&t->generator, &o->generator) && copy_text(&t->folder, &o->folder))
         return DEBERTA_OK;
@@ -160,14 +160,14 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     return status;
 }
 
-/* The second model of a pair has what the first has left. */
+/* Returns the rest of the memory limit: the second model of a pair may use what the first has left. */
 static size_t left_of_limit(const deberta_trainer *t)
 {
     const size_t limit = t->options.memory_limit_bytes, used = deberta_trainer_memory_bytes(t);
     return limit == 0 ? 0 : limit > used ? limit - used : 1;
 }
 
-/* Tensors that stay as they are; a pattern that fits none, of a pair in neither model, is a mistake. */
+/* Freezes the tensors that stay unchanged. A pattern that matches none, for a pair in neither model, is an error. */
 static deberta_status freeze(deberta_trainer *t, deberta_error *err)
 {
     const deberta_trainer_options *o = &t->options;
@@ -218,7 +218,7 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
     return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, o, err);
 }
 
-/* All ranks have the same recipe, and go on from the same step. */
+/* Checks that all ranks have the same recipe, and continue from the same step. */
 static deberta_status compare_ranks(const deberta_trainer *t, deberta_error *err)
 {
     if (!t->options.ranks) return DEBERTA_OK;
@@ -232,7 +232,7 @@ static deberta_status compare_ranks(const deberta_trainer *t, deberta_error *err
     return status;
 }
 
-/* The recipe of a run, and the checkpoint that it goes on from. */
+/* Composes the recipe of a run, and finds the checkpoint from which it resumes. */
 static deberta_status open_run(deberta_trainer *t, deberta_error *err)
 {
     const deberta_trainer_options *o = &t->options;
@@ -263,7 +263,7 @@ static run_parts parts_of(deberta_trainer *t)
         .pair = &t->pair};
 }
 
-/* Data must fit both. What the generator draws the discriminator must be able to read. */
+/* Joins the requirements of both models. The discriminator must be able to read every id that the generator draws. */
 static deberta_status join_targets(trainer_target *target, const trainer_target *generator, deberta_error *err)
 {
     if (generator->vocabulary > target->vocabulary)
@@ -281,7 +281,7 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     training *run = main_training(t);
     DEBERTA_TRY(check_options(&t->options, err));
     DEBERTA_TRY(keep_options(t, err));
-    if (t->folder && !t->options.audit && ranks_lead(t->options.ranks)) /* before long work */
+    if (t->folder && !t->options.audit && ranks_lead(t->options.ranks)) /* This check comes before the long work. */
         DEBERTA_TRY(t->options.resume ? run_claim_join(&t->claim, t->folder, err) : run_folder_check(t->folder, err));
     run->options = (step_options){.task = t->options.task,
                                   .rtd_weight = (float)t->options.rtd_weight,

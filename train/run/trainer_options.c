@@ -21,12 +21,13 @@ typedef struct trainer_option {
 
 #define C_TYPE_COUNT            size_t
 #define C_TYPE_NUMBER           double
-#define C_TYPE_CHOICE           int /* or an enumeration: of its size */
+#define C_TYPE_CHOICE           int /* bounds, or the number of values of an enumeration */
 #define C_TYPE_SWITCH           int
 #define C_TYPE_PATH             const char *
 #define SIZE_IN_OPTIONS(member) sizeof(((deberta_trainer_options *)0)->member)
 
-/* A word for each value, where there are words. A macro a type: a bound such as 1e30 has no value as an integer. */
+/* Lists of words, one for each value of a choice. Each type has its own macro, because a bound such as 1e30 is not
+ * representable as an integer. */
 #define CHECK_WORDS_COUNT(words_, high_, name_)
 #define CHECK_WORDS_NUMBER(words_, high_, name_)
 #define CHECK_WORDS_SWITCH(words_, high_, name_)
@@ -34,7 +35,7 @@ typedef struct trainer_option {
 #define CHECK_WORDS_CHOICE(words_, high_, name_)                                                                       \
     _Static_assert(sizeof(words_) / sizeof(char *) == (size_t)(high_) + 2, "words of " name_);
 
-/* Members have the types that the list says. */
+/* Checks at compile time that members have the types of the list. */
 #define CHECK_ROW(type_, member_, name_, value_, low_, high_, words_, key_, needs_, help_)                             \
     CHECK_WORDS_##type_(words_, high_, name_) _Static_assert(SIZE_IN_OPTIONS(member_) == sizeof(C_TYPE_##type_),       \
                                                              "type of " name_);
@@ -67,7 +68,8 @@ deberta_status trainer_options_check(const deberta_trainer_options *o, deberta_e
         const trainer_option *row = &table[i];
         const double value = value_of(row, o);
         if (row->type == PATH || row->type == SWITCH) continue;
-        if ((value >= row->low && value <= row->high) || value == value_of(row, &defaults)) continue; /* NaN: neither */
+        /* NaN fails both comparisons. */
+        if ((value >= row->low && value <= row->high) || value == value_of(row, &defaults)) continue;
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: %s is %.10g, expected %.10g to %.10g",
                      row->member, value, row->low, row->high);
     }

@@ -23,7 +23,7 @@
 
 #define TRAINER_MOST_STEPS  1000000000
 #define TRAINER_MOST_TOKENS 16777216
-#define TRAINER_MOST_BETA   0.999999 /* a moment that forgets nothing has a correction of 0 */
+#define TRAINER_MOST_BETA   0.999999 /* A moment that forgets nothing would have a correction of 0. */
 
 enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
 

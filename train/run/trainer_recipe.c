@@ -12,7 +12,7 @@
 
 static json_t *count(size_t value) { return json_integer((json_int_t)value); }
 
-/* The digest of a folder without weights. */
+/* Returns the digest of a folder without weights. */
 static deberta_status digest_config(char digest[65], const char *folder, deberta_error *err)
 {
     char path[4096];
@@ -20,7 +20,7 @@ static deberta_status digest_config(char digest[65], const char *folder, deberta
     return file_digest(path, digest, err);
 }
 
-/* Hidden rows, probabilities, before the pooler, before the classifier. */
+/* Dropout: of hidden rows, of probabilities, before the pooler, before the classifier. */
 static json_t *describe_dropout(const dropout_rates *rates)
 {
     return json_pack("[f, f, f, f]", rates->hidden, rates->attention, rates->pooler, rates->classifier);
@@ -46,7 +46,7 @@ deberta_status trainer_recipe_describe(json_t **result, const deberta_trainer_op
                                        const step_options *step, const step_options *generator_step, deberta_error *err)
 {
     char data_digest[65], model[65], generator[65] = "";
-    json_t *recipe = json_pack("{s:n, s:b}", "task", "decodes", (int)step->decodes); /* keys keep their places */
+    json_t *recipe = json_pack("{s:n, s:b}", "task", "decodes", (int)step->decodes); /* keys keep their order */
     bool lost = false;
     *result = recipe;
     if (!recipe) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a recipe");

@@ -87,10 +87,10 @@ typedef struct adding {
     const matrix_binding *binding;
     const float *gradient, *bias;
     size_t ld, first_part;
-    size_t cuts; /* tasks of a group */
+    size_t cuts; /* number of tasks per group */
 } adding;
 
-/* Rows [begin, end) of one group of a part of the matrix: what one task adds. */
+/* The range that one task adds: rows [begin, end) of one group of a part of the matrix. */
 typedef struct lane_range {
     size_t part, group, begin, end;
 } lane_range;

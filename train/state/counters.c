@@ -41,7 +41,7 @@ size_t counter_below(counter_draws *draws, size_t count)
     return (size_t)((uint64_t)next_word(draws) * (uint64_t)count >> 32);
 }
 
-/* p(r) / q(r), eight coefficients each, from the constant on; q begins with 1. */
+/* Returns p(r) / q(r), with eight coefficients each, from the constant on; q begins with 1. */
 static double ratio(const double p[8], const double q[8], double r)
 {
     double above = p[7], below = q[7];
@@ -91,7 +91,7 @@ double counter_drawing(counter_key key, uint32_t place, uint32_t sequence)
     return words[0] * 0x1p-32 + words[1] * 0x1p-64;
 }
 
-/* A number of 64 bits times count, of 32, shifted down by 64. */
+/* Returns a number of 64 bits times a count of 32 bits, shifted right by 64. */
 static size_t scaled(uint32_t high, uint32_t low, uint64_t count)
 {
     return (size_t)((high * count + (low * count >> 32)) >> 32);

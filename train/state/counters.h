@@ -22,7 +22,7 @@ typedef enum counter_site {
 enum { COUNTER_SITE_SHIFT = 26 };
 
 typedef struct counter_key {
-    uint32_t seed, step; /* step: or the epoch */
+    uint32_t seed, step; /* step, or epoch */
 } counter_key;
 
 void philox4x32(const uint32_t counter[COUNTER_WORDS], counter_key key, uint32_t words[COUNTER_WORDS]);

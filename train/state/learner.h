@@ -20,7 +20,7 @@
 typedef struct matrix_binding {
     const packed_matrix *matrix;
     matrix_plan plan;
-    parameter *weights[MAX_PARTS], *biases[MAX_PARTS]; /* biases: NULL where there is none */
+    parameter *weights[MAX_PARTS], *biases[MAX_PARTS]; /* tensors of the biases; NULL: none */
 } matrix_binding;
 
 typedef struct vector_binding {
@@ -51,7 +51,7 @@ void bindings_add_part(const binding_list *list, const packed_matrix *matrix, si
  * added. */
 void bindings_scale(const binding_list *list, executor *executor);
 
-/* Returns the tensor of this vector, NULL if it has none. */
+/* Returns the tensor of this vector, or NULL. */
 parameter *bindings_vector(const binding_list *list, const float *vector);
 
 /* The working memory of a learner's steps is allocated once, for the largest group of shards, and carved from one arena
@@ -87,10 +87,10 @@ typedef struct query_run {
 
 /* Private memory of a thread in the backward attention. carve_attention in learner_memory.c computes the sizes. */
 typedef struct attention_scratch {
-    worker_scratch forward;            /* for attention_logits: strip, transposed, bias, logits (which become P) */
-    float *gradients;                  /* [QUERY_BLOCK][scores_stride]: dP, then dS; zeros before, between, behind */
-    float *strip;                      /* [max(QUERY_BLOCK, 512)][fold_stride] */
-    float *delta;                      /* [QUERY_BLOCK] */
+    worker_scratch forward; /* for attention_logits: strip, transposed, bias, logits (which become P) */
+    float *gradients;       /* [QUERY_BLOCK][scores_stride]: dP, then dS, with zeros around and between the rows */
+    float *strip;           /* [max(QUERY_BLOCK, 512)][fold_stride] */
+    float *delta;           /* [QUERY_BLOCK] */
     float *packed_keys, *far_p2c;      /* as in an attention_head */
     float *packed_values;              /* [ceil(n / 16)][d][16] */
     float *key_columns;                /* [dp / 16][n][16] */
@@ -146,8 +146,8 @@ typedef struct pair_memory {
     float *hidden[PAIR_HALVES];  /* [T / 2][hidden_stride]: H[L] */
     layer_record *joined_layers; /* [L], all the same memory */
     embedding_rows joined_rows;
-    pair_half half;           /* the current half */
-    size_t kept[PAIR_HALVES]; /* tokens that wait in each; AddressSanitizer poisons their records */
+    pair_half half;           /* current half */
+    size_t kept[PAIR_HALVES]; /* number of tokens that wait in each half; AddressSanitizer poisons their records */
     bool is_joined;
 } pair_memory;
 
@@ -167,9 +167,9 @@ typedef struct step_memory {
     layer_record *records; /* [L], of the current pass; where layers are recomputed, only their inputs have separate
                             * memory */
     layer_record decoder_records[DECODER_PASSES]; /* rows: the labelled tokens */
-    arena decoder_arena;                          /* for the decoder's passes; grows with the steps: */
+    arena decoder_arena;                          /* memory of the decoder's passes, which grows with the steps: */
     size_t decoder_rows;                          /* R, for a group of shards */
-    forward_record forward;                       /* the session's output: points into these */
+    forward_record forward;                       /* the session's output, which points into these */
     pair_memory pairs;
 
     /* Gradients of activations. */
@@ -182,7 +182,7 @@ typedef struct step_memory {
     float *columns;                    /* [T][width x hidden_stride]: im2col of the convolution, and its gradient */
     float *vocabulary;                 /* [threads][vocabulary_stride]: current words */
     size_t vocabulary_stride;
-    float *logits; /* grows with the steps */
+    float *logits; /* memory that grows with the steps */
     size_t logits_capacity;
     attention_scratch *workers; /* [threads] */
     query_run *runs;            /* [T] */
@@ -191,15 +191,16 @@ typedef struct step_memory {
 
     /* Gradients of weights, packed. */
     float *weight, *vector;               /* [largest]: for a matrix, and for its bias or the two vectors of a norm */
-    float *second_weight, *second_vector; /* for position projections */
+    float *second_weight, *second_vector; /* the same for position projections */
     float *table_parts;                   /* [2][parts][A][2K][dp]: dPK, dPQ of each shard */
     float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
     float *table_columns; /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows; where sequences
                            * read separate tables, of each of them */
 
     /* Dropout. */
-    dropout_row *dropout_tokens;                              /* [T] */
-    float *dropped_table, *dropped_reversed, *fold_workspace; /* for one layer: [2K][hidden_stride]; for a fold */
+    dropout_row *dropout_tokens; /* [T] */
+    /* relative table of one layer: [2K][hidden_stride]; memory of a fold */
+    float *dropped_table, *dropped_reversed, *fold_workspace;
     folded_tables folded;
 
     /* Sums over tokens besides the parameters' gradients, and those of groups of shards that wait for others. */
@@ -225,18 +226,18 @@ typedef struct transposed_weights {
 } transposed_weights;
 
 typedef struct learner_options {
-    deberta_trainer_options
-        asked; /* those of the run, as far as they apply to this model; threads is settled by opening */
-    size_t max_tokens, longest; /* most tokens of a step; of a sequence, 0: unknown, which micro_tokens and ranks do not
-                                 * allow */
-    size_t memory_limit_bytes;  /* what the run's limit leaves; 0: none */
-    bool decodes;               /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
-    bool predicts_words;        /* the loss is that of a masked language model */
-    bool drops;                 /* a step may have dropout */
-    bool pairs_up; /* half of a step's rows go forward before the others (SiFT). Not with asked.recompute or
-                    * micro_tokens */
-    bool differs;  /* has differences from the tables that a generator shares: added as zeros where missing */
-    const struct new_head *head; /* replaces the model's own; NULL: unchanged. Read while opening */
+    /* options of the run, as far as they apply to this model; opening sets threads */
+    deberta_trainer_options asked;
+    size_t max_tokens, longest; /* largest number of tokens of a step; of a sequence, 0: unknown, which micro_tokens and
+                                   ranks do not allow */
+    size_t memory_limit_bytes;  /* remaining memory limit of the run; 0: none */
+    bool decodes;               /* whether the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
+    bool predicts_words;        /* whether the loss is that of a masked language model */
+    bool drops;                 /* whether a step may have dropout */
+    bool pairs_up; /* whether half of a step's rows go forward before the others (SiFT); not with asked.recompute or
+                      micro_tokens */
+    bool differs; /* whether it has differences from the tables that a generator shares, added as zeros where missing */
+    const struct new_head *head; /* head that replaces the model's own; NULL: unchanged. Read while opening */
     size_t position_tables;      /* sequences of a batch that may read separate tables of positions (position_change);
                                   * 0: all read those of the model */
 } learner_options;
@@ -248,26 +249,27 @@ typedef struct gradient_room {
 
 typedef struct learner {
     parameter_set set;
-    char *config; /* the text of config.json for saving: with a new head's labels */
+    char *config; /* text of config.json for saving, with a new head's labels */
     const deberta_model *model;
-    deberta_model *own_model; /* the same, which its parameters change; NULL: the model is lent, without parameters */
+    /* the same model, which its parameters change; NULL: the model is lent, without parameters */
+    deberta_model *own_model;
     deberta_session *session;
     binding_list bindings;
     learner_options options;
     transposed_weights transposed;
-    stage_clock *clock; /* NULL: not measured */
+    stage_clock *clock; /* clock of the stages; NULL: not measured */
 
     /* Shapes, from model and session. */
     shard_plan plan;
-    size_t tokens_capacity; /* T for a group of shards */
+    size_t tokens_capacity; /* T of a group of shards */
     size_t heads_width;     /* A dp */
-    size_t qkv_stride;      /* for rows of dq, dk and dv of all heads */
-    size_t scores_stride;   /* for rows of P and dS: some floats after the keys of a chunk */
-    size_t fold_stride;     /* for strips of dS */
-    bool norms_again;       /* layers keep no rows that a norm computes from others: they are recomputed where they are
-                             * read */
-    size_t exponentials_stride, kept_layers; /* the first layers, which keep exponentials of their softmax */
-    gradient_room largest;                   /* room of weight and vector in the memory */
+    size_t qkv_stride;      /* stride of rows of dq, dk and dv of all heads */
+    size_t scores_stride;   /* stride of rows of P and dS: some floats after the keys of a chunk */
+    size_t fold_stride;     /* stride of strips of dS */
+    bool norms_again; /* whether layers keep no rows that a norm computes from others, and recompute them where they are
+                         read */
+    size_t exponentials_stride, kept_layers; /* number of first layers that keep exponentials of their softmax */
+    gradient_room largest;                   /* floats of weight and vector in the memory */
 
     step_memory memory;
 } learner;
@@ -284,8 +286,8 @@ deberta_status learner_memory_open(learner *learner, deberta_error *err);
 deberta_status learner_decoder_reserve(const learner *learner, step_memory *memory, size_t rows, deberta_error *err);
 void learner_memory_free(learner *learner);
 
-/* Returns the bytes of sums over tokens besides the parameters' gradients: of position tables, and of groups of shards
- * that wait. */
+/* Returns the bytes of sums over tokens besides the parameters' gradients: those of position tables, and of groups of
+ * shards that wait. */
 size_t learner_sum_bytes(const learner *learner);
 /* Returns all bytes of a learner, including the moments of a planned optimiser. */
 size_t learner_bytes(const learner *learner);

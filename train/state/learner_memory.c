@@ -9,7 +9,8 @@
 
 /* ---------------------------------------------------------------------------------------------------------- carving */
 
-enum { USUAL_TOKENS_PER_LABEL = 4 }; /* at least; steps with more labels take more memory */
+/* smallest number of rows reserved for labels; steps with more labels take more memory */
+enum { USUAL_TOKENS_PER_LABEL = 4 };
 
 static float *take_floats(arena *memory, size_t rows, size_t columns)
 {
@@ -18,8 +19,8 @@ static float *take_floats(arena *memory, size_t rows, size_t columns)
     return arena_take(memory, count, sizeof(float));
 }
 
-/* Kept exponentials of the softmax save the backward pass the logits, a fifth of its time in attention. The first
- * layers keep them, as many as fit in a KEPT_SHARE-th of all other memory. */
+/* With kept exponentials of the softmax, the backward pass need not recompute the logits, a fifth of its time in
+ * attention. The first layers keep them, as many as fit in a KEPT_SHARE-th of all other memory. */
 enum { KEPT_SHARE = 8 };
 
 static size_t exponentials_floats(const learner *l)
@@ -27,14 +28,14 @@ static size_t exponentials_floats(const learner *l)
     return l->tokens_capacity * l->model->config.heads * l->exponentials_stride;
 }
 
-/* All but the input, and rows that layers share. layer: of a pass of the decoder, whose keys and values it has; else
- * NULL. */
+/* Carves a record, except the input and rows that layers share. layer: for a pass of the decoder, the record whose keys
+ * and values it uses; else NULL. */
 static void carve_record(const learner *l, arena *memory, layer_record *record, const layer_record *layer, size_t rows)
 {
     const deberta_session *s = l->session;
     const size_t tokens = l->tokens_capacity, heads = l->model->config.heads;
     *record = (layer_record){
-        .queries = take_floats(memory, tokens, l->heads_width), /* a head's rows after those of all tokens */
+        .queries = take_floats(memory, tokens, l->heads_width), /* a head's rows follow those of all tokens */
         .keys = layer ? layer->keys : take_floats(memory, tokens, l->heads_width),
         .values = layer ? layer->values : take_floats(memory, tokens, l->heads_width),
         .context = take_floats(memory, rows, s->context_stride),
@@ -96,7 +97,7 @@ static void carve_records(learner *l, arena *memory)
     layer_record record = {0};
     float *normed = l->norms_again ? take_floats(memory, rows, s->normed_stride) : NULL;
     for (size_t i = 0; i < config->layers; i++) {
-        /* what the first layer makes goes through the convolution */
+        /* The first layer's output goes through the convolution. */
         const bool has_input = !l->norms_again || i == 0 || (i == 1 && config->convolution_width > 0);
         const bool only_keys = l->norms_again && l->options.decodes && i + 1 == config->layers;
         if (only_keys)
@@ -169,8 +170,8 @@ static void carve_pass(const learner *l, arena *memory, layer_pass *pass, size_t
     };
 }
 
-/* Some words as rows and as panels, or one panel of many; and rows of a chunk of words where no parameters hold them.
- */
+/* Returns the floats for some words as rows and as panels, or for one panel of many words; and for rows of a chunk of
+ * words where no parameters hold them. */
 static size_t vocabulary_floats(const learner *l)
 {
     const size_t width = l->model->config.embedding_size, words = 2 * VOCABULARY_WORDS * round_up(width, PANEL);
@@ -178,7 +179,7 @@ static size_t vocabulary_floats(const learner *l)
     return maximum(words, VOCABULARY_PANELS * VOCABULARY_CHUNK * PANEL) + LINEAR_MAX_ROWS * PANEL + read;
 }
 
-/* The width of the widest row of a layer, so that rows of any kind can be gathered. */
+/* Returns the width of the widest row of a layer, so that rows of any kind can be gathered. */
 static size_t widest_row(const learner *l)
 {
     const deberta_session *s = l->session;
@@ -309,7 +310,7 @@ size_t learner_sum_bytes(const learner *l)
 
 size_t learner_bytes(const learner *l)
 {
-    const size_t arrays = l->options.asked.steps > 0 ? 4 : 2; /* values, gradients; two moments */
+    const size_t arrays = l->options.asked.steps > 0 ? 4 : 2; /* values and gradients; two moments */
     return arrays * weight_floats(l) * sizeof(float) + learner_sum_bytes(l) +
            deberta_model_describe(l->model)->memory_bytes + deberta_session_memory_bytes(l->session) +
            l->memory.arena.capacity_bytes + l->memory.decoder_arena.capacity_bytes;
@@ -320,7 +321,7 @@ size_t learner_bytes(const learner *l)
 static void settle_shapes(learner *l)
 {
     const deberta_model *model = l->model;
-    /* queries of the decoder may come from all over a sequence */
+    /* Queries of the decoder may come from anywhere in a sequence. */
     const size_t rows = model->relative_rows;
     const size_t reach = KEY_CHUNK + (l->options.decodes ? l->session->max_tokens : QUERY_BLOCK);
     l->options.asked.threads = deberta_session_threads(l->session);
@@ -343,7 +344,7 @@ static size_t layers_that_keep(const learner *l, size_t bytes)
     return keeps ? minimum(room / each, l->model->config.layers - (l->options.decodes ? 1 : 0)) : 0;
 }
 
-/* bytes: of all that training has then, with so many tokens of a kind in a step. */
+/* Refuses a step of so many tokens of a kind if `bytes`, all that training then needs, exceed the limit. */
 static deberta_status check_limit(const learner *l, size_t bytes, size_t tokens, const char *kind, deberta_error *err)
 {
     const size_t limit = l->options.memory_limit_bytes;
@@ -352,7 +353,8 @@ static deberta_status check_limit(const learner *l, size_t bytes, size_t tokens,
                  l->set.name, tokens, kind, bytes_describe(bytes).text, bytes_describe(limit).text);
 }
 
-/* Refuses before the largest part is taken, and finds room for what is kept to save time. */
+/* Refuses a limit that is too low before the largest part is allocated, and plans which exponentials are kept to save
+ * time. */
 static deberta_status plan_memory(learner *l, deberta_error *err)
 {
     size_t bytes = 0, decoder_bytes = 0;

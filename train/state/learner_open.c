@@ -17,7 +17,7 @@
 
 /* -------------------------------------------------------------------------------------------------- a made-up model */
 
-/* Which tensors it has is what opening it asks for. */
+/* This section finds the tensors of a made-up model by opening it and listing its requests. */
 
 typedef struct made_tensor {
     char *name;
@@ -192,7 +192,8 @@ static deberta_status open_model(learner *l, const char *folder, deberta_error *
 
 deberta_status learner_take_parameters(learner *l, deberta_error *err)
 {
-    const bool folds = !l->options.drops; /* else the step does: with its dropout, or without for held-out data */
+    /* else the step packs the tables: with its dropout, or without for held-out data */
+    const bool folds = !l->options.drops;
     executor_begin(l->session->executor);
     const deberta_status status = model_read_again(l->own_model, folds, learner_kernels(l), l->session->executor, err);
     l->memory.folded.state = folds ? FOLDED_PLAIN : NOT_FOLDED;

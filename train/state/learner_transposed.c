@@ -67,11 +67,11 @@ static void carve(packed_matrix *to, const packed_matrix *from, arena *memory, g
     largest->vector_floats = maximum(largest->vector_floats, outputs);
 }
 
-/* Layers are alike. */
+/* All layers have the same shapes. */
 gradient_room learner_transposed_carve(learner *l, arena *memory)
 {
     const weight_list heads = list_heads(l);
-    gradient_room largest = {.vector_floats = l->session->normed_stride}; /* of norms */
+    gradient_room largest = {.vector_floats = l->session->normed_stride}; /* gain and bias of a norm */
     for (size_t i = 0; i < HEAD_MATRICES; i++) carve(heads.to[i], heads.from[i], memory, &largest);
     for (layer_matrix which = 0; which < LAYER_MATRICES; which++)
         carve(&l->memory.transposed.matrices[which], learner_transposed_matrix_of(&l->model->layers[0], which), memory,

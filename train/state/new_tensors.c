@@ -21,7 +21,7 @@ typedef struct new_tensors {
     json_t *config;
     uint32_t seed;
     double range;
-    bool failed; /* out of memory */
+    bool failed; /* whether memory was short */
 } new_tensors;
 
 static deberta_status read_config(new_tensors *n, const char *folder, deberta_error *err)
@@ -122,7 +122,8 @@ static void add_replaced_head(new_tensors *n, size_t width)
     add_linear(n, "mask_predictions.classifier.weight", "mask_predictions.classifier.bias", 1, width);
 }
 
-/* A pooler tells a head of sequences from one of tokens, as Microsoft's `proj` tells its own kind (load_tasks.c). */
+/* Only a head of sequences has a pooler, which distinguishes it from a head of tokens; Microsoft's `proj` marks a third
+ * kind (load_tasks.c). */
 static void add_classifier(new_tensors *n, const new_head *head, size_t width)
 {
     static const char pooler[] = "pooler.dense.weight", pooler_bias[] = "pooler.dense.bias";
@@ -153,7 +154,7 @@ static void add_head(new_tensors *n, const new_head *head, const model_config *c
 
 /* ----------------------------------------------------------------------------------------------------- configuration */
 
-/* NULL: transformers has none. */
+/* Returns the name of transformers' class for a head, or NULL if it has none. */
 static const char *class_of(deberta_training_task task)
 {
     switch (task) {
@@ -187,7 +188,7 @@ static void name_labels(json_t *config, const new_head *head, bool *lost)
     json_object_del(config, "num_labels");
 }
 
-/* They name the outputs of a classifier; without one they would be another model's. */
+/* The labels name the outputs of a classifier; a model without one must not keep those of another. */
 static void forget_labels(json_t *config)
 {
     static const char *const keys[] = {"id2label", "label2id", "num_labels"};

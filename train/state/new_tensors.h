@@ -11,7 +11,7 @@
 typedef struct new_head {
     deberta_training_task task;
     const char *const *names; /* [labels] names of classes; NULL: no names */
-    size_t labels;            /* outputs: 1 for a regression or a choice, 2 for an answer */
+    size_t labels;            /* number of outputs: 1 for a regression or a choice, 2 for an answer */
     bool decodes;             /* a masked language model's head: it needs the table of positions */
 } new_head;
 

@@ -51,10 +51,11 @@ double schedule_factor(const deberta_trainer_options *options, size_t done)
     return 1;
 }
 
-/* Biases and gains of norms do not decay; tables do. */
+/* Returns whether a tensor decays: biases and gains of norms do not, tables do. */
 static bool decays(const parameter *p) { return !strstr(p->name, "bias") && !strstr(p->name, "LayerNorm.weight"); }
 
-/* Heads 1, layer l decay^(L + 1 - l), all else of the encoder decay^(L + 2). */
+/* Returns the factor of a tensor's rate: 1 for heads, decay^(L + 1 - l) for layer l, decay^(L + 2) for the rest of the
+ * encoder. */
 static double depth_factor(const optimizer *o, const parameter *p)
 {
     static const char layer[] = "encoder.layer.";
@@ -114,7 +115,8 @@ static void adam_part(void *context, size_t index, size_t worker)
     loop->table->adam_f32(&task);
 }
 
-/* Powers are products, one factor a step: those of a run that goes on are those of one that was never interrupted. */
+/* Powers are products of one factor per step, so that a resumed run has the same powers as one that was never
+ * interrupted. */
 static void count_step(optimizer *o)
 {
     o->done++;

@@ -52,7 +52,7 @@ static void use_records(step_memory *m, layer_record *layers, const embedding_ro
 
 /* ---------------------------------------------------------------------------------------------------- who may touch it */
 
-/* memory_forbid or memory_permit. */
+/* Function memory_forbid or memory_permit. */
 typedef void (*touch_memory)(const void *start, size_t bytes);
 
 static void touch_layer(const learner *l, pair_half which, size_t layer, touch_memory touch)
@@ -133,7 +133,7 @@ void pair_records_leave(learner *l)
 
 /* ------------------------------------------------------------------------------------------------------------ joining */
 
-/* [blocks][tokens][width], no blocks where the model has none, of both halves, and of the batch. */
+/* An array [blocks][tokens][width] of both halves and of the batch; no blocks where the model lacks it. */
 typedef struct joined_piece {
     const float *halves[PAIR_HALVES];
     float *to;
@@ -145,7 +145,7 @@ typedef struct join_loop {
     const joined_piece *pieces;
 } join_loop;
 
-/* One shard of one piece. */
+/* Joins one shard of one piece. */
 static void join_task(void *context, size_t task, size_t worker)
 {
     const join_loop *loop = context;

@@ -1,7 +1,7 @@
-/* Runs one backward pass through two forward passes. SiFT's clean rows go forward before the step against them is
- * known, its moved rows afterwards; their gradients are one sum, in which a shard's moved rows follow its clean ones.
- * So each pass is recorded in a half of every layer's memory, and the backward pass reads a layer's halves joined, in
- * the memory of one layer.
+/* Runs one backward pass through two forward passes. SiFT's clean rows go forward before the displacement is known, its
+ * moved rows afterwards; their gradients are one sum, in which a shard's moved rows follow its clean ones. So each pass
+ * is recorded in a half of every layer's memory, and the backward pass reads a layer's halves joined, in the memory of
+ * one layer.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

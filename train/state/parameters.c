@@ -77,7 +77,7 @@ deberta_status parameter_set_read(parameter_set *set, const char *folder, debert
     return status;
 }
 
-/* Its stored name with "_weight" for "weight". */
+/* Returns its stored name with "_weight" for "weight". */
 static char *name_beside(const parameter *beside)
 {
     static const char old_end[] = "weight", new_end[] = "_weight";
@@ -200,7 +200,7 @@ static int compare_name(const void *name, const void *item) { return strcmp(name
 
 parameter *parameter_find(const parameter_set *set, const char *name)
 {
-    /* A learner over an open model has no parameters, and bsearch wants an address even where there is nothing. */
+    /* A learner over an open model has no parameters, but bsearch needs an address even of an empty list. */
     return set->count ? bsearch(name, set->items, set->count, sizeof *set->items, compare_name) : NULL;
 }
 
@@ -237,7 +237,7 @@ weight_source parameter_set_source(parameter_set *set)
 
 /* -------------------------------------------------------------------------------------------------------- gradients */
 
-/* Floats and rows that a task has; rows whose sums wait for being added. */
+/* Floats and rows of a task; number of rows whose sums wait for being added. */
 enum { TASK_FLOATS = 1 << 18, NORM_TASK_ROWS = 64, NORM_ROWS_AT_ONCE = 4096 };
 
 static void clear_task(void *context, size_t task, size_t worker)
@@ -256,7 +256,7 @@ void parameter_set_clear_gradients(const parameter_set *set, executor *by)
     executor_end(by);
 }
 
-/* A product of floats is exact in double. */
+/* Products of floats are exact in double. */
 static double sum_of_squares(const float *x, size_t count)
 {
     double partials[PANEL] = {0};
@@ -284,7 +284,7 @@ static void parameters_norm_task(void *context, size_t task, size_t worker)
         job->sums[row] = sum_of_squares(job->parameter->gradient + (job->first + row) * job->columns, job->columns);
 }
 
-/* Rows on all threads, then added in order. */
+/* Computes the rows on all threads, then adds them in order. */
 static double squares_of(const parameter *p, executor *by)
 {
     const size_t rows = p->rank > 1 ? p->shape[0] : 1;

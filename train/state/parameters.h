@@ -15,8 +15,8 @@ typedef struct parameter {
     char *name, *stored_name; /* canonical, as the engine requests it; as in the file */
     size_t rank, shape[TENSOR_MAX_RANK], count;
     float *values, *gradient;
-    bool made;    /* not from the files: see parameter_set_add */
-    bool trained; /* gets a gradient, counts in the norm, is updated. The others are saved unchanged */
+    bool made;    /* whether no file has it: see parameter_set_add */
+    bool trained; /* whether it gets a gradient, counts in the norm, and is updated; others are saved unchanged */
 } parameter;
 
 typedef struct parameter_set {
@@ -44,7 +44,7 @@ void parameter_set_remove(parameter_set *set, const char *name);
 void parameter_set_sort(parameter_set *set);
 /* Freeze or remove tensors whose name, canonical or stored, matches a shell pattern. Return their number. */
 size_t parameter_set_freeze(parameter_set *set, const char *pattern);
-/* Whether any tensor is trained. */
+/* Returns whether any tensor is trained. */
 bool parameter_set_is_trained(const parameter_set *set);
 size_t parameter_set_drop(parameter_set *set, const char *pattern);
 

@@ -20,8 +20,8 @@ typedef struct transposing {
     const kernels *table;
 } transposing;
 
-/* 16 outputs of `to` are 16 inputs k of `from`, of which 16 outputs follow each other in each of its panels: a
- * tile of 16 x 16 is turned round and round again. */
+/* Transposes tile by tile: 16 outputs of `to` are 16 inputs k of `from`, in whose panels 16 outputs follow each other.
+ */
 static void transpose_panel(void *context, size_t panel, size_t worker)
 {
     const transposing *job = context;

@@ -29,15 +29,15 @@ shard_range rank_shards(const deberta_ranks *ranks, size_t shards)
 
 typedef struct block {
     const deberta_ranks *ranks;
-    bool *there;            /* [ranks]: whose shards have a sequence */
+    bool *there;            /* [ranks]: whether the rank's shards have a sequence */
     float *sums, *received; /* [ranks][range] */
-    size_t used;            /* of the sums */
+    size_t used;            /* number of floats in sums */
     const gradient_tree *tree;
-    size_t place, element;       /* where the next block begins, */
-    size_t write_place, written; /* and the one at hand */
+    size_t place, element;       /* place where the next block begins, */
+    size_t write_place, written; /* and where the current one begins */
 } block;
 
-/* The sum of ranks [first, first + count) comes into the row of the first. False: they have no sequence. */
+/* Writes the sum of ranks [first, first + count) to the row of the first. Returns false if they have no sequence. */
 static bool add_node(const block *b, size_t range, size_t first, size_t count)
 {
     if (count == 1) return b->there[first];
@@ -61,7 +61,8 @@ static void run_block(block *b)
     ranks->gather(ranks->context, b->sums, range);
 }
 
-/* Copies the next elements of all arrays into the block, or the block's back. False: there are none. */
+/* Copies the next elements of all arrays into the block, or those of the block back. Returns false if there are none.
+ */
 static bool pass_elements(block *b, size_t *place, size_t *element, bool back)
 {
     b->used = 0;

@@ -6,7 +6,7 @@
 #include "include/deberta_training.h"
 #include "train/state/shard_groups.h"
 
-/* Whether this process is rank 0, which writes files. */
+/* Returns whether this process is rank 0, which writes files. */
 static inline bool ranks_lead(const deberta_ranks *ranks) { return !ranks || ranks->rank == 0; }
 
 static inline void ranks_join(const deberta_ranks *ranks, void *bytes, size_t size)

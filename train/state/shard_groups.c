@@ -3,7 +3,8 @@
 
 #include "core/base/numbers.h"
 
-/* The last sequence that a shard gets found it the emptiest of all: it had no more than the mean. */
+/* Bounds the tokens of a shard. When a shard got its last sequence it was the emptiest, so it had no more than the
+ * mean. */
 static size_t largest_shard(size_t shards, size_t step_tokens, size_t longest)
 {
     return minimum(step_tokens, step_tokens / shards + longest);
@@ -54,7 +55,7 @@ step_batch shard_group_view(const shard_group *group, const step_batch *batch, s
     view.tokens = batch->starts[i + view.sequences] - t;
     for (size_t k = 0; k <= view.sequences; k++) starts[k] = batch->starts[i + k] - t;
     view.starts = starts;
-    view.shard_bounds = NULL; /* the learner has them */
+    view.shard_bounds = NULL; /* The learner owns these. */
     view.origin = batch->origin + i;
     view.members = batch->members ? batch->members + i : NULL;
     view.columns = batch->columns ? batch->columns + i : NULL;
@@ -69,6 +70,6 @@ step_batch shard_group_view(const shard_group *group, const step_batch *batch, s
     view.targets = batch->targets ? batch->targets + i : NULL;
     view.starts_of_answer = batch->starts_of_answer ? batch->starts_of_answer + i : NULL;
     view.ends_of_answer = batch->ends_of_answer ? batch->ends_of_answer + i : NULL;
-    view.delta = NULL; /* SiFT reads that of the whole step */
+    view.delta = NULL; /* SiFT reads the member of the whole step. */
     return view;
 }

@@ -34,7 +34,7 @@ shard_plan shard_plan_make(size_t shards, size_t step_tokens, size_t longest, si
 /* Returns the plan of a process that computes only some of the shards. */
 shard_plan shard_plan_of(const shard_plan *whole, shard_range own, size_t step_tokens, size_t longest);
 
-/* Whether all shards of any step are one group. */
+/* Returns whether all shards of any step are one group. */
 static inline bool shard_plan_is_whole(const shard_plan *plan) { return plan->least == plan->shards; }
 
 /* Returns the group that begins with shard `first`. */
@@ -76,6 +76,6 @@ void gradient_tree_free(gradient_tree *tree);
 
 /* Resets the tree before the first group of a step. */
 void gradient_tree_begin(gradient_tree *tree);
-/* Adds the current sum, of shards [first, first + count), in order of shards; is_there: they have a sequence. After the
- * last shard the current sum is that of all; before it the current arrays have unspecified values. */
+/* Adds the current sum, of shards [first, first + count), in order of shards; is_there: whether they have a sequence.
+ * After the last shard the current sum is that of all; before it the current arrays have unspecified values. */
 void gradient_tree_add(gradient_tree *tree, size_t first, size_t count, bool is_there, executor *executor);

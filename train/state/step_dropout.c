@@ -17,7 +17,7 @@ void step_dropout_number(const step_state *step, const step_batch *batch)
     }
 }
 
-/* R of one layer into dropped_table, and last row first into dropped_reversed. */
+/* Writes R of one layer after dropout to dropped_table and, last row first, to dropped_reversed. */
 static void drop_table(const step_state *step, size_t layer)
 {
     const learner *l = step->learner;
@@ -29,7 +29,7 @@ static void drop_table(const step_state *step, size_t layer)
         memcpy(m->dropped_reversed + (rows - 1 - row) * ld, m->dropped_table + row * ld, ld * sizeof(float));
 }
 
-/* PK and PQ of all layers. */
+/* Folds PK and PQ of all layers. */
 static void fold_tables(const step_state *step, bool on)
 {
     const learner *l = step->learner;
@@ -56,7 +56,7 @@ static void fold_tables(const step_state *step, bool on)
     m->folded = (folded_tables){on ? FOLDED_WITH_DROPOUT : FOLDED_PLAIN, step->dropout};
 }
 
-/* Whether the tables of this step are folded already: SiFT passes through it more than once. */
+/* Returns whether the tables of this step are folded already: SiFT passes through it more than once. */
 static bool is_folded(const folded_tables *folded, const dropout_plan *plan)
 {
     const dropout_plan *last = &folded->plan;

@@ -14,16 +14,16 @@ typedef struct step_state step_state;
 /* Pairs of rows: inside each part the clean ones, then their moved copies (SiFT). */
 typedef enum class_pairs {
     NO_PAIRS,
-    PAIRS_CLEAN,  /* clean rows alone: only passes their logits to the listener */
-    PAIRS_ASCENT, /* moved rows alone: only the gradient of their summed distance to clean logits */
-    PAIRS_FINAL   /* the loss of the clean rows, and weight times the mean distance both ways */
+    PAIRS_CLEAN,  /* runs clean rows alone, and only passes their logits to the listener */
+    PAIRS_ASCENT, /* runs moved rows alone, and computes only the gradient of their summed distance to clean logits */
+    PAIRS_FINAL   /* computes the loss of the clean rows, plus weight times the mean distance both ways */
 } class_pairs;
 
 /* Rows for comparing a pair: its logits, which gradients overwrite, and in the ascent a copy of the clean row to
  * overwrite. */
 enum { PAIR_ROW_CLEAN, PAIR_ROW_MOVED, PAIR_ROW_COPY, PAIR_ROWS };
 
-enum { LOSS_ENDS = 2 }; /* losses of an answer; other tasks have one */
+enum { LOSS_ENDS = 2 }; /* number of losses of an answer; other tasks have one */
 
 /* Rows that a head reads, with the bounds of their parts. */
 typedef struct head_rows {
@@ -44,8 +44,8 @@ typedef struct step_forward_pass {
     deberta_status (*run)(void *context, step_state *step, const step_batch *group, deberta_error *err);
 } step_forward_pass;
 
-/* Takes the place of a head's loss, row by row: turns the logits of a token's row, [n], into gradients of a value, and
- * returns the value. Several threads call it. */
+/* Replaces a head's loss, row by row: turns the logits of a token's row, [n], into gradients of a value, and returns
+ * the value. Several threads call it. */
 typedef struct row_value {
     void *context;
     double (*run)(void *context, const step_state *step, size_t token, float *logits, size_t n);
@@ -58,24 +58,25 @@ typedef struct embedding_edit {
     void (*forward)(void *context, const step_state *step, float *rows, size_t first, size_t count);
     void (*backward)(void *context, const step_state *step, float *d_rows, size_t ld);
     /* Receives the gradients of the rows of positions that the Enhanced Mask Decoder has added at rows->tokens,
-     * [rows->count][ld]; NULL: not wanted. */
+     * [rows->count][ld]; NULL: not needed. */
     void (*decoded)(void *context, const step_state *step, const head_rows *rows, const float *d_rows, size_t ld);
 } embedding_edit;
 
 typedef struct step_options {
     deberta_training_task task;
-    bool decodes;          /* masked language model: reads the Enhanced Mask Decoder */
-    float rtd_weight;      /* weight of the discriminator's loss */
-    bool reads_sampled;    /* replaced tokens: reads the ids that a generator has sampled */
-    int32_t *drawn_ids;    /* [tokens of the step]: a generator draws ids at labelled places into it; NULL: no */
-    bool loss_only;        /* the encoder gets no gradients */
-    bool activations_only; /* gradients of activations only (SiFT's ascent), weights get none */
+    bool decodes;       /* whether a masked language model reads the Enhanced Mask Decoder */
+    float rtd_weight;   /* weight of the discriminator's loss */
+    bool reads_sampled; /* whether replaced-token detection reads the ids that a generator has sampled */
+    /* [tokens of the step]: receives the ids that a generator draws at labelled places; NULL: none */
+    int32_t *drawn_ids;
+    bool loss_only;        /* whether the encoder gets no gradients */
+    bool activations_only; /* whether only activations get gradients (SiFT's ascent), and weights none */
     class_pairs pairs;
     float sift_weight, sift_step;
     double sift_start;                /* deviation of the ascent's start */
     const float *clean;               /* for PAIRS_ASCENT: [tokens of the step][classes], at rows that the head reads */
     float *compared[PAIR_ROWS];       /* for PAIRS_ASCENT and PAIRS_FINAL: [pair_row_floats] each */
-    bool perturbs_raw;                /* SiFT's step moves embeddings without normalisation: a control */
+    bool perturbs_raw;                /* whether SiFT's step moves embeddings without normalisation, as a control */
     const step_forward_pass *pass;    /* NULL: step_forward */
     const embedding_edit *edit;       /* NULL: none */
     const logit_listener *listener;   /* for heads with classes; NULL: no listener */
@@ -84,13 +85,13 @@ typedef struct step_options {
     dropout_rates dropout;            /* not used where only the loss is computed */
     uint32_t seed;
     size_t number;     /* number of the step, from 0 */
-    bool is_generator; /* its random numbers differ from the discriminator's */
+    bool is_generator; /* whether it is a generator, whose random numbers differ from the discriminator's */
 } step_options;
 
 /* The denominators of a loss's mean, for the whole step: known before the forward pass. */
 typedef struct head_counts {
     size_t labelled[LOSS_ENDS];
-    size_t pairs; /* clean rows and their moved copies; else 0 */
+    size_t pairs; /* number of clean rows and their moved copies; else 0 */
 } head_counts;
 
 /* Inputs and sums of the heads of a step, one for each group of shards. */
@@ -115,7 +116,7 @@ typedef struct table_range {
 struct step_state {
     const learner *learner;
     step_memory *memory;
-    const step_batch *batch; /* the whole */
+    const step_batch *batch; /* batch of the whole step */
     const step_options *options;
     head_result head;
     dropout_plan dropout;                 /* memory->forward.dropout is this plan, or NULL */
@@ -124,7 +125,7 @@ struct step_state {
     /* The shards that are in memory. */
     shard_group group;
     size_t part_bounds[MAX_ROW_PARTS + 1];     /* bounds of the group's shards, in its tokens */
-    size_t sequence_bounds[MAX_ROW_PARTS + 1]; /* in its sequences */
+    size_t sequence_bounds[MAX_ROW_PARTS + 1]; /* bounds in the group's sequences */
     const int32_t *ids;                        /* [T]: ids that the encoder reads */
 };
 

@@ -11,7 +11,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------ tables */
 
-/* One addition an element. */
+/* Computes the discriminator's tables by one addition per element. */
 void pair_share_tables(training_pair *pair)
 {
     for (size_t i = 0; i < pair->table_count; i++) {
@@ -23,7 +23,8 @@ void pair_share_tables(training_pair *pair)
     }
 }
 
-/* The table's gradient is that of the difference, and the generator gets nothing; or the generator's gets it. */
+/* Hands over the gradients of shared tables: to the difference if there is one, so that the generator gets nothing,
+ * else to the generator's table. */
 static void hand_over_gradients(void *context)
 {
     const training_pair *pair = context;
@@ -54,7 +55,7 @@ static deberta_status check_table(const training_pair *pair, const shared_table 
                  shape_describe(table->discriminator->shape, table->discriminator->rank).text, discriminator);
 }
 
-/* A difference that no file had is what the tables differ by now. */
+/* Initialises a difference that no file has with the current difference of the tables. */
 static void begin_difference(const shared_table *table)
 {
     for (size_t e = 0; table->difference->made && e < table->difference->count; e++)
@@ -73,7 +74,7 @@ static deberta_status find_table(training_pair *pair, size_t which, deberta_erro
     if (!differs && table.difference) table.difference->trained = false;
     if (!differs) table.difference = NULL;
     if (pair->options.sharing == DEBERTA_SHARING_NONE) return DEBERTA_OK;
-    if (which > 0 && !table.discriminator && !table.difference) return DEBERTA_OK; /* positions: not in every model */
+    if (which > 0 && !table.discriminator && !table.difference) return DEBERTA_OK; /* Not every model has positions. */
     DEBERTA_TRY(check_table(pair, &table, which, err));
     if (differs) begin_difference(&table);
     table.discriminator->trained = false;
@@ -81,7 +82,7 @@ static deberta_status find_table(training_pair *pair, size_t which, deberta_erro
     return DEBERTA_OK;
 }
 
-/* Tables as they are now, packed. */
+/* Packs the tables as they are now. */
 static deberta_status renew_discriminator(training_pair *pair, deberta_error *err)
 {
     pair_share_tables(pair);

@@ -9,13 +9,14 @@
 
 typedef struct shared_table {
     parameter *generator;
-    parameter *discriminator; /* the discriminator's table: the generator's + difference, or a copy of it */
+    parameter *discriminator; /* discriminator's table: the generator's + difference, or a copy of it */
     parameter *difference;    /* NULL: both losses train the one table */
 } shared_table;
 
 typedef struct pair_options {
     deberta_sharing sharing;
-    bool coupled; /* one backward pass of both at the same weights, one norm. Else the generator's update comes first */
+    bool coupled; /* whether both have one backward pass at the same weights and one norm; else the generator's update
+                     comes first */
 } pair_options;
 
 typedef struct training_pair {
@@ -27,7 +28,7 @@ typedef struct training_pair {
 
 typedef struct pair_report {
     step_report generator, discriminator;
-    double loss; /* the generator's + weight times the discriminator's */
+    double loss; /* loss of the generator + weight times that of the discriminator */
 } pair_report;
 
 /* Opens a pair whose learners and options are all set; finds the tables, and makes those that the discriminator reads.

@@ -16,7 +16,7 @@ typedef struct run_part {
 typedef struct run_parts {
     run_part items[2];
     size_t count;
-    training_pair *pair;      /* NULL: one model */
+    training_pair *pair;      /* the pair; NULL: one model */
     deberta_dtype save_dtype; /* dtype of models from which no run resumes */
 } run_parts;
 

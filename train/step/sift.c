@@ -11,11 +11,12 @@
 #include "train/state/ranks.h"
 #include "train/state/step_dropout.h"
 
-#define SIFT_EPSILON 1e-7f /* of the norm without gain */
-#define SIFT_MOST    2     /* deviations that the start of the ascent is cut at */
-#define SIFT_SMALL   1e-6f /* so that no gradient is no division by 0 */
+#define SIFT_EPSILON 1e-7f /* epsilon of the norm without gain */
+#define SIFT_MOST    2     /* deviations at which the start of the ascent is cut */
+#define SIFT_SMALL   1e-6f /* smallest divisor, so that a gradient of 0 causes no division by 0 */
 
-/* Dropout of each is drawn anew. The final pass has the clean rows once more, with the moved ones. */
+/* Passes of a step, each with dropout drawn anew. The final pass has the clean rows once more, together with the moved
+ * ones. */
 typedef enum sift_pass { PASS_CLEAN, PASS_ASCENT, PASS_FINAL } sift_pass;
 
 typedef struct sift_run {
@@ -23,16 +24,16 @@ typedef struct sift_run {
     const step_batch *batch;
     step_batch doubled;
     sift_pass pass;
-    bool moves_all;      /* the rows of the final pass that go forward are moved ones, as in the ascent */
-    size_t *source;      /* [2 T]: whose copy a token of the doubled batch is, */
-    bool *is_moved;      /* [2 T]: and which copy */
-    uint8_t *moving;     /* [sequences]: their pass, where all are moved */
+    bool moves_all;      /* whether all forward rows of the final pass are moved ones, as in the ascent */
+    size_t *source;      /* [2 T]: token of which each token of the doubled batch is a copy, */
+    bool *is_moved;      /* [2 T]: and whether it is the moved copy */
+    uint8_t *moving;     /* [sequences]: pass of each, where all are moved */
     float *sums;         /* [T][hidden_stride]: embeddings before their norm */
     float *clean;        /* [T][classes]: logits of rows that the head reads */
     float *compared;     /* [PAIR_ROWS][pair_row_floats] */
     float *delta;        /* [T][h] */
-    float *moves;        /* [T][h]: what the ascent adds to delta, */
-    bool is_finite;      /* unless one of its gradients is not */
+    float *moves;        /* [T][h]: step of the ascent, which is added to delta */
+    bool is_finite;      /* whether all gradients of the ascent are finite; else delta stays */
     float *ones, *zeros; /* [h] */
     bool raw;
     float step;
@@ -188,8 +189,8 @@ static const float *delta_of(const sift_run *run, const step_state *step, size_t
     return run->delta + source_of(run, step, t) * step->learner->model->config.hidden_size;
 }
 
-/* z = the embeddings normalised without gain (raw: as they are), + delta for moved tokens; then the model's own norm
- * follows. */
+/* Computes z = the embeddings normalised without gain (raw: as they are), + delta for moved tokens; then the model's
+ * own norm follows. */
 static void edit_forward(void *context, const step_state *step, float *rows, size_t first, size_t count)
 {
     const sift_run *run = context;
@@ -205,7 +206,7 @@ static void edit_forward(void *context, const step_state *step, float *rows, siz
     }
 }
 
-/* The gradient of delta becomes the step. */
+/* Turns the gradient of delta into the step. */
 static void ascend(sift_run *run, const step_state *step, const float *d_rows, size_t ld)
 {
     const learner *l = step->learner;
@@ -220,7 +221,7 @@ static void ascend(sift_run *run, const step_state *step, const float *d_rows, s
     }
 }
 
-/* The embeddings learn through the clean pass only. */
+/* The embeddings get gradients from the clean rows only. */
 static void edit_backward(void *context, const step_state *step, float *d_rows, size_t ld)
 {
     sift_run *run = context;
@@ -254,7 +255,7 @@ static void keep_logits(void *context, const step_state *step, const step_batch 
                classes * sizeof *logits);
 }
 
-/* All rows are moved. */
+/* Returns a batch all of whose rows are moved. */
 static step_batch moved_batch(const sift_run *run, sift_pass pass)
 {
     step_batch moved = *run->batch;
@@ -291,7 +292,7 @@ static deberta_status forward_of_half(void *context, step_state *step, const ste
     return DEBERTA_OK;
 }
 
-/* The clean logits, then the step that takes the moved ones away from them. */
+/* Computes the clean logits, then the step that moves the logits away from them. */
 static deberta_status find_delta(sift_run *run, const step_options *options, deberta_error *err)
 {
     const logit_listener listener = {.context = run, .on_logits = keep_logits};
@@ -314,7 +315,8 @@ static deberta_status find_delta(sift_run *run, const step_options *options, deb
     return DEBERTA_OK;
 }
 
-/* The clean rows go forward once where their records can wait for the moved ones, else once more with these. */
+/* Runs the passes. The clean rows go forward once where memory holds their records until the moved ones follow, else
+ * once more with these. */
 static deberta_status run_passes(sift_run *run, const step_options *options, step_result *result, deberta_error *err)
 {
     learner *l = run->learner;

@@ -38,7 +38,7 @@ static size_t labelled_sequences(const step_batch *b)
     return count;
 }
 
-/* Ends of answers that lie in their sequences. */
+/* Counts the ends of answers that lie in their sequences. */
 static size_t ends_inside(const step_batch *b, const int32_t *places)
 {
     size_t count = 0;
@@ -122,7 +122,7 @@ static void restore_record(const step_state *step, size_t layer)
     stage_lap(l->clock, TRAINING_FORWARD);
 }
 
-/* The layers that the head has not gone through itself, then the embeddings. */
+/* Runs the layers that the head has not processed itself backward, then the embeddings. */
 static void encoder_backward(const step_state *step, const step_batch *group, bool decoded)
 {
     const learner *l = step->learner;
@@ -141,8 +141,8 @@ static void encoder_backward(const step_state *step, const step_batch *group, bo
     stage_lap(l->clock, TRAINING_EMBEDDING_GRADIENTS);
 }
 
-/* The sum of words that are looked up begins with -0, to which adding anything changes nothing: +0 would turn a
- * decoder's gradient of -0 into +0. */
+/* The sum of looked-up words begins with -0, which is neutral in every addition: +0 would turn a decoder's gradient of
+ * -0 into +0. */
 static void clear_looked_up(const step_state *step)
 {
     const parameter *words = parameter_find(&step->learner->set, shared_tables[0]);
@@ -173,7 +173,7 @@ static void finish_gradients(const step_state *step)
 
 /* ------------------------------------------------------------------------------------------------------------- groups */
 
-/* The shards of a group, as a batch that begins with token 0. */
+/* Returns the shards of a group as a batch that begins with token 0. */
 static step_batch enter_group(step_state *step, const shard_group *group)
 {
     const step_batch view = shard_group_view(group, step->batch, step->memory->group_starts);
@@ -186,7 +186,7 @@ static step_batch enter_group(step_state *step, const shard_group *group)
     return view;
 }
 
-/* looks: nothing but what the head finds is wanted. */
+/* Runs a group; looks: only the head's results are needed, no gradients. */
 static deberta_status run_group(step_state *step, const step_batch *group, bool looks, deberta_error *err)
 {
     const learner *l = step->learner;
@@ -244,7 +244,7 @@ static void begin_dropout(step_state *step)
     step_dropout_begin(step, any && !options->loss_only ? &plan : NULL);
 }
 
-/* The places of a choice's scores, by number in the step, and of the distances of pairs of rows. */
+/* Allocates the scores of choices, by number in the step, or the distances of pairs of rows. */
 static bool take_scores(step_state *step)
 {
     head_result *head = &step->head;
@@ -257,7 +257,7 @@ static bool take_scores(step_state *step)
     return head->scores[0] && head->scores[1];
 }
 
-/* Whether only the head's results are needed, without a backward pass. */
+/* Returns whether only the head's results are needed, without a backward pass. */
 static bool only_looks(const step_options *options) { return options->loss_only || options->pairs == PAIRS_CLEAN; }
 
 /* Joins the scores: each rank has those of its sequences, and zeros elsewhere. */
@@ -270,7 +270,8 @@ static void join_scores(step_state *step)
     head->scored = (step->options->pairs == PAIRS_FINAL ? 2 : 1) * step->batch->questions * step->batch->choices;
 }
 
-/* Losses of shards are those of one rank each, or the same on several. Distances are summed up in the order of rows. */
+/* Adds up the losses of shards, each of which one rank has, or several have alike. Distances are summed in the order of
+ * rows. */
 static void join_losses(step_state *step)
 {
     const deberta_ranks *ranks = step->options->loss_only ? NULL : step->learner->options.asked.ranks;
@@ -282,7 +283,8 @@ static void join_losses(step_state *step)
     for (size_t t = 0; t < step->batch->tokens; t++) head->distance += head->distances[t];
 }
 
-/* Runs the shards. Scores of a question may come from several groups: all are known before the first backward pass. */
+/* Runs the shards. Scores of a question may come from several groups, so all groups run forward before the first
+ * backward pass. */
 static deberta_status run_shards(step_state *step, deberta_error *err)
 {
     const learner *l = step->learner;

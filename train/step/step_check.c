@@ -45,13 +45,13 @@ static deberta_status check_head(const batch_check *c, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* The place of a token as the file counts it: padding before a sequence is cut. */
+/* Returns the column of a token in the file, which counts the padding that is cut before a sequence. */
 static size_t column_of(const step_batch *b, size_t sequence, size_t t)
 {
     return (b->columns ? b->columns[sequence] : 0) + t - b->starts[sequence];
 }
 
-/* One value of a token. */
+/* Checks one value of a token. */
 static deberta_status check_range(const batch_check *c, size_t sequence, size_t t, const char *what, int32_t value,
                                   size_t limit, deberta_error *err)
 {
@@ -86,7 +86,7 @@ static deberta_status check_numbered(const char *what, size_t number, int32_t la
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s %zu: label %d, expected 0 to %zu", what, number, (int)label, limit - 1);
 }
 
-/* An end of an answer may lie outside its sequence, and is then none; inside, the softmax must know its place. */
+/* Checks an end of an answer. One outside its sequence counts as no answer; one inside must not be a hole. */
 static deberta_status check_end(const step_batch *b, size_t sequence, const char *what, int32_t place,
                                 deberta_error *err)
 {

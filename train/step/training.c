@@ -26,7 +26,7 @@ deberta_status training_read(const training *t, size_t step, step_batch *batch, 
     return t->batches.read(t->batches.context, step, l->options.asked.shards, l->model->config.hidden_size, batch, err);
 }
 
-/* "3, 0, 17 and 5 more": numbers in the data, which a batch of one step has not. */
+/* Lists the numbers of sequences in the data: "3, 0, 17 and 5 more". A batch of one step has none. */
 static void name_sequences(char *text, size_t capacity, const step_batch *batch)
 {
     enum { NAMED = 8 };
@@ -38,7 +38,7 @@ static void name_sequences(char *text, size_t capacity, const step_batch *batch)
     if (batch->sequences > named) snprintf(text + length, capacity - length, " and %zu more", batch->sequences - named);
 }
 
-/* The sign of a NaN says nothing, and differs between processors. */
+/* The sign of a NaN is removed, because it has no meaning and differs between processors. */
 static double without_sign(double value) { return isnan(value) ? fabs(value) : value; }
 
 static deberta_status say_not_finite(const training *t, const step_batch *batch, const step_report *report,

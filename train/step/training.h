@@ -11,7 +11,7 @@ typedef struct training {
     batch_source batches;
     step_options options;
     optimizer optimizer;
-    void (*on_gradients)(void *context); /* called before the check; NULL: nothing to do */
+    void (*on_gradients)(void *context); /* function called before the check; NULL: none */
     void *context;
 } training;
 
@@ -20,8 +20,8 @@ typedef struct step_report {
     size_t sequences;
     double epoch; /* as in step_batch */
     step_result result;
-    double learning_rate, gradient_norm; /* the norm before clipping */
-    bool is_bad;                         /* the loss or a gradient is not finite */
+    double learning_rate, gradient_norm; /* norm before clipping */
+    bool is_bad;                         /* whether the loss or a gradient is not finite */
 } step_report;
 
 /* Reads the batch of a step (from 0). Release it with step_batch_free. */

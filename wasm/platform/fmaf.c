@@ -1,6 +1,6 @@
-/* Computes fmaf with one rounding. wasi-libc's fmaf changes the rounding mode, which WebAssembly has not: it is wrong
- * near the middle between two floats and for subnormal results. The product is exact in double, and the sum is rounded
- * to odd, so that the rounding to float is the only one that shows.
+/* Computes fmaf with one rounding. wasi-libc's fmaf changes the rounding mode, which WebAssembly lacks, so it is
+ * wrong near the middle between two floats and for subnormal results. Here the product is exact in double, and the
+ * sum is rounded to odd, so that only the final rounding to float has an effect.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Serves from memory the calls of libc that core/io makes on files: mmap shows the bytes in place, without a copy, and
- * everything else does not exist. The linker puts these in the place of libc's (--wrap).
+/* Serves from memory the file calls of libc that core/io makes: mmap returns the bytes in place, without a copy, and
+ * other files do not exist. The linker replaces libc's functions by these (--wrap).
  *
  * SPDX-License-Identifier: MIT */
 #include "wasm/platform/memory_files.h"
@@ -32,7 +32,7 @@ int memory_files_add(const char *name, const unsigned char *bytes, size_t size_b
 
 void memory_files_clear(void) { count = 0; }
 
-/* A descriptor; -1 with errno. */
+/* Returns a descriptor; -1 with errno. */
 static int find_name(const char *name)
 {
     for (size_t k = 0; k < count; k++)
@@ -68,7 +68,7 @@ int __wrap_access(const char *path, int mode);
 
 int __wrap_open(const char *path, int flags, ...)
 {
-    if (!(flags & O_WRONLY)) return find(path); /* O_RDONLY has a separate bit, which folders are opened without */
+    if (!(flags & O_WRONLY)) return find(path); /* in wasi-libc O_RDONLY is a bit, which folders are opened without */
     errno = EROFS;
     return -1;
 }
@@ -82,7 +82,7 @@ int __wrap_fstatat(int folder, const char *path, struct stat *about, int flags)
 }
 int __wrap_access(const char *path, int mode) { return (void)mode, find(path) < 0 ? -1 : 0; }
 
-/* The one folder holds files alone, so no second listing begins before the first has ended. */
+/* Position of a listing. The one folder holds files alone, so no second listing begins before the first has ended. */
 static size_t listed;
 static _Alignas(struct dirent) unsigned char entry_room[sizeof(struct dirent) + NAME_BYTES];
 

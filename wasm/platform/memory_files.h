@@ -5,7 +5,7 @@
 
 #define MEMORY_FOLDER "/model"
 
-/* The bytes stay the caller's, and are shown in place by mmap until memory_files_clear. -1: too many, or too long a
- * name. */
+/* Adds a file. The caller keeps the bytes, which mmap returns in place until memory_files_clear. Returns -1 for too
+ * many files, or too long a name. */
 int memory_files_add(const char *name, const unsigned char *bytes, size_t size_bytes);
 void memory_files_clear(void);

@@ -1,5 +1,5 @@
-/* Tests multiply-adds on directed inputs, which ordinary inputs do not reach. z + half an ulp of z times (1 - u^2) must
- * give z back; a second rounding gives z's even neighbour. Returns how many of `count` came out wrong.
+/* Tests multiply-adds on inputs that random ones do not reach. z + half an ulp of z times (1 - u^2) must give z back;
+ * a second rounding gives z's even neighbour. Returns how many of `count` are wrong.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -27,8 +27,8 @@ static directed make(uint32_t i, int e, int small, int negative)
     return d;
 }
 
-/* The same as a product of matrices of depth 1 and 2: the second step takes the first one's result back to where a
- * midpoint is met. */
+/* Does the same with a product of matrices of depth 1 and 2: the second step takes the result of the first one back
+ * to a midpoint. */
 static int gemm_wrong(const kernels *table, directed d)
 {
     float panel[2 * PANEL_WIDTH], row[2] = {d.a, 0}, c[PANEL_WIDTH];

@@ -11,7 +11,7 @@
 
 enum { PAGE_BYTES = 4096, CACHE_BYTES = 1 << 20 };
 
-/* The cache is a guess: an engine does not tell it. */
+/* Fills in a guess of the cache, since a JavaScript engine does not report it. */
 deberta_status topology_read(topology_info *info, deberta_error *err)
 {
     (void)err;

@@ -23,5 +23,5 @@ static inline int pthread_cond_broadcast(pthread_cond_t *c) { return (void)c, 0;
 static inline int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
     (void)c, (void)m;
-    __builtin_trap(); /* whoever waits here waits for ever */
+    __builtin_trap(); /* the only thread would wait for ever */
 }

@@ -1,4 +1,4 @@
-/* Replaces atomic_file.c and mapping_guard.c: there is no disk to write to, and files lie in memory.
+/* Replaces atomic_file.c and mapping_guard.c: there is no disk to write to, and files are in memory.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>

@@ -1,6 +1,5 @@
-/* Measures how long an encode of a made-up model takes: encode_times MODEL TOKENS PRECISION RUNS. Prints the median in
- * milliseconds and the SHA-256 of the hidden states, which is to be compared with the native program's. Ids are 3, 4, 5
- * ...
+/* Measures the time to encode with a synthetic model: encode_times MODEL TOKENS PRECISION RUNS. Prints the median in
+ * milliseconds and the SHA-256 of the hidden states, to compare with the native program's. Ids are 3, 4, 5 ...
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
@@ -45,7 +44,7 @@ static deberta_status measure(deberta_session *session, size_t columns, size_t t
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     for (size_t t = 0; t < tokens; t++) ids[t] = FIRST_ID + (int32_t)t;
     const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
-    for (size_t k = 0; k <= runs; k++) { /* the first is not counted: the engine still compiles */
+    for (size_t k = 0; k <= runs; k++) { /* the first run is not counted, because the engine is still compiling */
         const double begin = now();
         const deberta_status status = deberta_encode(session, &batch, &outputs, err);
         if (status != DEBERTA_OK) return status;

@@ -1,4 +1,5 @@
-/* Implements mmap for the tests' programs: it reads the file into memory of the heap. SPDX-License-Identifier: MIT */
+/* Implements mmap for the tests' programs by reading the file into memory of the heap.
+ * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

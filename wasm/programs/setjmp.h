@@ -1,4 +1,4 @@
-/* Declares jumps that nothing takes, because no signal comes. SPDX-License-Identifier: MIT */
+/* Declares jumps that are never taken, because no signal comes. SPDX-License-Identifier: MIT */
 #pragma once
 
 typedef int sigjmp_buf;

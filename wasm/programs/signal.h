@@ -1,4 +1,4 @@
-/* Declares signals as the tests' programs name them; WebAssembly sends none: a trap ends the program.
+/* Declares the signals that the tests' programs name; WebAssembly has none, and a trap ends the program.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Appends rows to a stream whose header comes last; a journal lets an interrupted run go on.
+/* Appends rows to a stream whose header is written last, with a journal from which an interrupted run resumes.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_output.h"
@@ -42,7 +42,7 @@ static deberta_status cannot_write_journal(const corpus_output *output, deberta_
 
 /* ---------------------------------------------------------------------------------------------------------- headers */
 
-/* The tensors in the order of their bytes. */
+/* Lists the tensors in the order of their bytes; returns their number. */
 static size_t declare(const corpus_output *output, export_tensor tensors[MOST_TENSORS])
 {
     const size_t rows = output->row_count - output->skipped_rows;
@@ -79,7 +79,7 @@ static deberta_status make_safetensors_header(const corpus_output *output, tenso
     return tensor_header_safetensors(header, &contents, output->header_bytes, output->path, err);
 }
 
-/* Room for any number of rows: every number of the empty header might grow to its longest. */
+/* Measures a header with room for any number of rows, in which every number has its greatest length. */
 static deberta_status measure_header(corpus_output *output, deberta_error *err)
 {
     enum { NUMBERS = 16, LARGEST_DIGITS = 20 };
@@ -92,7 +92,7 @@ static deberta_status measure_header(corpus_output *output, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* The header that belongs to these rows, in new memory; of .jsonl there is none. */
+/* Makes the header for the rows so far, in new memory; .jsonl has none. */
 static deberta_status make_header(const corpus_output *output, char **bytes, deberta_error *err)
 {
     tensor_header header = {0};
@@ -118,7 +118,7 @@ static deberta_status write_header(const corpus_output *output, deberta_error *e
     return written ? DEBERTA_OK : cannot_write(output, err);
 }
 
-/* Counts the bytes of the I64 tensors after the values. */
+/* Counts the bytes of the I64 tensors that follow the values. */
 static bool count_side_bytes(const corpus_output *output, uint64_t *bytes)
 {
     const uint64_t rows = output->row_count - output->skipped_rows,
@@ -163,7 +163,7 @@ static deberta_status no_journal(const corpus_output *output, deberta_error *err
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s is no journal of this program", output->journal_path);
 }
 
-/* [text, tokens, begin, end]; of a text without a row [text]. */
+/* Reads a row from [text, tokens, begin, end]; a text without a row has [text] alone. */
 static bool corpus_output_read_row(const json_t *list, corpus_row *row)
 {
     json_int_t text, tokens = 0, begin = 0, end = 0;
@@ -177,7 +177,8 @@ static bool corpus_output_read_row(const json_t *list, corpus_row *row)
     return true;
 }
 
-/* Rows follow each other in the order of their texts, and those of a flush lie between it and the one before. */
+/* Takes the rows of one flush. Rows are in the order of their texts, which lie between this flush and the one
+ * before. */
 static bool take_rows(corpus_output *output, const json_t *rows, size_t texts)
 {
     size_t k, last = output->flushed_texts;
@@ -193,7 +194,7 @@ static bool take_rows(corpus_output *output, const json_t *rows, size_t texts)
     return true;
 }
 
-/* Whether the values' bytes follow from the rows, as they must in a format with a header. */
+/* Checks that the number of value bytes agrees with the rows, as it must in a format with a header. */
 static bool bytes_fit(const corpus_output *output, uint64_t bytes)
 {
     uint64_t expected;
@@ -214,7 +215,7 @@ static bool are_problems(const json_t *problems)
     return !problems || json_is_array(problems);
 }
 
-/* Takes one line of the journal, the state of a flush. */
+/* Reads one line of the journal, the state of a flush. */
 static deberta_status take_entry(corpus_output *output, const json_t *entry, corpus_progress *progress,
                                  uint64_t *data_bytes, deberta_error *err)
 {
@@ -237,7 +238,7 @@ static deberta_status take_entry(corpus_output *output, const json_t *entry, cor
     return DEBERTA_OK;
 }
 
-/* Reads the journal up to its last whole line; what was written after it is cut off both files. */
+/* Reads the journal up to its last whole line, and cuts both files off after the state of that line. */
 static deberta_status resume(corpus_output *output, const json_t *settings, corpus_progress *progress,
                              deberta_error *err)
 {
@@ -287,16 +288,15 @@ static deberta_status open_resumable(corpus_output *output, const json_t *settin
         memory_short();
     bool is_new;
     if (!(output->journal = open_or_make(output->journal_path, &is_new))) return cannot_write_journal(output, err);
-    /* Another process finished it between our opening and our locking, and has removed it. */
+    /* Another process may have finished and removed the file between our opening and our locking. */
     struct stat about;
     const bool locked = flock(fileno(output->journal), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
     if (!locked || (fstat(fileno(output->journal), &about) == 0 && about.st_nlink == 0))
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
-    /* A shard that was killed after its output had its name, and before its manifest was there, goes on from its end.
-     */
+    /* A shard that was killed between the renaming of its output and its manifest resumes from its end. */
     if (output->of_shard && access(output->part, F_OK) != 0) rename(output->path, output->part);
     if (!(output->file = open_or_make(output->part, &is_new))) return cannot_write(output, err);
-    /* A journal alone is that of a run that was killed after it had given its output the name. */
+    /* A journal without data is from a run that was killed after it had renamed its output. */
     if (is_new && ftruncate(fileno(output->journal), 0) != 0) return cannot_write_journal(output, err);
     return resume(output, settings, progress, err);
 }
@@ -381,7 +381,7 @@ static bool put_numbers(const corpus_output *output, const int64_t *numbers, siz
     return fwrite(numbers, sizeof *numbers, count, output->file) == count;
 }
 
-/* The I64 tensors after the values, of the texts that have rows. */
+/* Writes the I64 tensors after the values, for the texts that have rows. */
 static bool write_side_tensors(const corpus_output *output)
 {
     int64_t start = 0;

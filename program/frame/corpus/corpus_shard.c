@@ -1,4 +1,4 @@
-/* Opens a shard, resumes it or finds it finished, and writes its manifest when its rows are whole.
+/* Opens a shard, resumes it or finds it finished, and writes its manifest when its rows are complete.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_shard.h"
@@ -18,8 +18,8 @@
 
 /* --------------------------------------------------------------------------------------------------- what decides rows */
 
-/* Some options have to do with the results and decide no row: those that may differ between two machines, names of
- * files, whose content is compared instead, and those that only print. */
+/* Returns how a manifest records an option. Some options of results decide no row: those that may differ between two
+ * machines, names of files, whose content is compared instead, and options that affect only printing. */
 shard_record corpus_shard_records(const option *row)
 {
     static const char *const words[] = {"json", "file"}, *const none[] = {"isa",          "threads", "memory-limit",
@@ -55,7 +55,7 @@ json_t *corpus_shard_settings(const common_options *options, const deberta_model
     return settings;
 }
 
-/* The words that would compute the same rows, without the machine's and what says where rows go. */
+/* Returns the words that would compute the same rows, without options of the machine and of destinations. */
 static json_t *command_words(const common_options *options)
 {
     const option_scan *scan = options->scan;
@@ -72,7 +72,8 @@ static json_t *command_words(const common_options *options)
     return words;
 }
 
-/* Names without folders, and sizes where they are known: enough to see that an input has grown. */
+/* Lists the input files by names without folders, and sizes where they are known, so that a grown input is
+ * noticed. */
 static json_t *input_files(const text_stream *stream)
 {
     json_t *files = json_array();
@@ -90,7 +91,7 @@ static json_t *input_files(const text_stream *stream)
 
 static size_t count_of(const item_choice *choice) { return choice->shards ? choice->shards : 1; }
 
-/* The folder holds shards of one division only. */
+/* Checks that the folder holds shards of no other division. */
 static deberta_status check_division(const corpus_shard *shard, deberta_error *err)
 {
     DIR *entries = opendir(shard->folder);
@@ -105,7 +106,7 @@ static deberta_status check_division(const corpus_shard *shard, deberta_error *e
                  other, count_of(&shard->choice), other);
 }
 
-/* The first setting that the manifest has otherwise; NULL: none. */
+/* Returns the name of the first setting that differs from the manifest's; NULL: none does. */
 static const char *differing_setting(const json_t *ours, const json_t *theirs)
 {
     const char *name;
@@ -115,7 +116,7 @@ static const char *differing_setting(const json_t *ours, const json_t *theirs)
     return json_equal(ours, theirs) ? NULL : "settings";
 }
 
-/* A run that ended between the manifest and its last step has left its journal, which nobody needs any more. */
+/* Removes the journal of a run that ended between the manifest and its last step. */
 static void remove_leftover(const char *rows)
 {
     char *journal;
@@ -129,8 +130,8 @@ static json_t *hash_text(const text_stream *stream)
     return json_sprintf("%016llx", (unsigned long long)stream->hash);
 }
 
-/* A word may have been exchanged for another of its length: the whole input is read, as for every shard, and compared
- * with what the shard was made of. */
+/* Reads the whole input, as every shard does, and compares its hash with that in the manifest: a word may have been
+ * replaced by another of the same length. */
 static deberta_status compare_input(const shard_manifest *manifest, const char *path, text_stream *stream,
                                     deberta_error *err)
 {
@@ -145,7 +146,7 @@ static deberta_status compare_input(const shard_manifest *manifest, const char *
         "%s was made of other input (the texts of its files differ): remove the folder, or choose another --out", path);
 }
 
-/* Is a finished shard the one that is asked for? */
+/* Checks that a finished shard is the one that was asked for. */
 static deberta_status check_finished(const corpus_shard *shard, text_stream *stream, deberta_error *err)
 {
     shard_manifest manifest;
@@ -181,7 +182,7 @@ static const char *suffix_of(const corpus_output *output)
     return output->format == CORPUS_NPY ? ".npy" : output->format == CORPUS_JSONL ? ".jsonl" : ".safetensors";
 }
 
-/* Before their first shards, ranks compare what must be alike for the shards of all to be joined. */
+/* Compares, before the first shard, what must be equal on all ranks so that the shards can be joined. */
 static deberta_status compare_ranks(const corpus_shard *shard, const text_stream *stream, deberta_error *err)
 {
     const deberta_ranks *ranks = shard->options->common.ranks;
@@ -302,7 +303,7 @@ deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *strea
     DEBERTA_TRY(status);
     DEBERTA_TRY(shard_manifest_write(
         shard->manifest, corpus_shard_describe(shard, stream, output, progress, &digests, deberta_isa_name(isa)), err));
-    /* Another process that found the shard finished has removed it. */
+    /* Another process may have found the shard finished and removed the journal. */
     if (unlink(output->journal_path) == 0 || errno == ENOENT) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be removed: %s", output->journal_path, strerror(errno));
 }

@@ -9,12 +9,12 @@
 typedef struct corpus_shard {
     const reading_options *options;
     item_choice choice;
-    const char *out;         /* --out: the file of all shards */
+    const char *out;         /* value of --out: the file of all shards */
     char *folder, *manifest; /* NULL: no shard is asked for */
     json_t *settings;
 } corpus_shard;
 
-/* Does the command line ask for one? Then EXIT_OK needs --out and whatever else the caller checks. */
+/* Returns true if the command line asks for shards. The caller then checks --out and its other conditions. */
 static inline bool items_are_shared(const reading_options *reading)
 {
     return reading->items.shards || reading->items.share > 0;
@@ -24,26 +24,27 @@ static inline bool corpus_shard_wanted(const text_stream *stream)
     return stream->choice.shards || stream->choice.share > 0;
 }
 
-/* Opens `output`, whose members the caller has set as for corpus_output_open, at the shard's place. settings: those
- * that decide the rows; taken. *finished: the shard is complete, and the stream is at its end, because the input was
- * compared with that of the shard. */
+/* Opens `output`, whose members the caller has set as for corpus_output_open, at the shard's path. settings: those
+ * that decide the rows; owned by the shard from here on. *finished: the shard is complete, and the stream is at its
+ * end, because the whole input was compared with that of the shard. */
 deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *options, text_stream *stream,
                                  json_t *settings, corpus_output *output, corpus_progress *progress, bool *finished,
                                  deberta_error *err);
 /* Checks that the stream's first items are those of the progress, and moves the stream past them. */
 deberta_status corpus_shard_skip(text_stream *stream, const corpus_output *output, const corpus_progress *progress,
                                  deberta_error *err);
-/* Ends the rows and writes items and manifest. isa: what computed them. */
+/* Closes the rows and writes items and manifest. isa: the tier that computed the rows. */
 deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *stream, corpus_output *output,
                                    const corpus_progress *progress, deberta_isa isa, deberta_error *err);
 void corpus_shard_close(corpus_shard *shard);
 
-/* Record of an option in a manifest: none, a word of its command, or a word of the command that is a setting as well,
+/* How a manifest records an option: not at all, as a word of its command, or as a word that is also a setting,
  * because it decides the rows. */
 typedef enum shard_record { SHARD_RECORDS_NOTHING, SHARD_RECORDS_WORD, SHARD_RECORDS_SETTING } shard_record;
 shard_record corpus_shard_records(const option *row);
 
-/* Settings for a command that says no more than its command line: model, precision, rule of distances and the words. */
+/* Returns the settings of a command that are determined by its command line: model, precision, rule of distances,
+ * words. */
 json_t *corpus_shard_settings(const common_options *options, const deberta_model *model, deberta_error *err);
 
 #define SHARD_OPTIONS                                                                                                  \

@@ -33,7 +33,7 @@ char *shard_path(const char *folder, size_t shard, size_t shards, const char *su
 
 /* --------------------------------------------------------------------------------------------------------- manifest */
 
-/* The digest of the members in the order of their names, without blanks; "digest" is none of them. */
+/* Computes the digest of all members but "digest", in the order of their names, without blanks. */
 static bool digest_manifest(const json_t *root, char digest[65])
 {
     char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
@@ -55,10 +55,10 @@ deberta_status shard_manifest_write(const char *path, json_t *root, deberta_erro
     return status;
 }
 
-/* A name in the manifest's own folder. */
+/* Returns true if a name lies in the manifest's own folder. */
 static bool is_plain_name(const char *name) { return *name && *name != '.' && !strchr(name, '/'); }
 
-/* A list of texts, or of pairs of texts. */
+/* Returns true if the JSON is a list of texts, or of pairs of texts. */
 static bool are_texts(const json_t *list)
 {
     size_t k;
@@ -76,7 +76,7 @@ static bool are_pairs(const json_t *list)
     return json_is_array(list);
 }
 
-/* Whether all counts are possible: no count of a run is negative. */
+/* Returns true if no count is negative. */
 static bool are_counts(const json_int_t *counts, size_t count)
 {
     for (size_t k = 0; k < count; k++)

@@ -1,4 +1,5 @@
-/* Computes logits block by block of positions, and puts them into their places. SPDX-License-Identifier: MIT */
+/* Computes logits in blocks of positions, and passes each to the caller with its row.
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/input/encode_logits.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 #include "core/base/status.h"
 #include "output/scope.h"
 
-/* The asked positions, and the row of the tensor where the logits of each belong. */
+/* The positions asked for, and the tensor row of each one's logits. */
 typedef struct logits_places {
     size_t count;
     size_t *positions, *rows;
@@ -45,13 +46,13 @@ static void list_places(logits_places *places, const input_batch *input, deberta
         }
         const size_t first = input->sequence_starts[row.sequence];
         for (size_t t = 0; t < row.tokens; t++) {
-            if (input->mask && !input->mask[first + t]) continue; /* a hole is padding: zero */
+            if (input->mask && !input->mask[first + t]) continue; /* a hole counts as padding: zero */
             add_place(places, first + t, r * input->columns + row.first_column + t);
         }
     }
 }
 
-/* Weights that only a head sees may be damaged where the encoder's are not. */
+/* Checks that the logits are finite: weights of a head may be damaged where the encoder's are not. */
 static deberta_status check_finite(const deberta_model *model, deberta_task task, const float *logits, size_t count,
                                    deberta_error *err)
 {

@@ -29,7 +29,8 @@ static int64_t input_value(const input_batch *input, size_t which, size_t token)
     }
 }
 
-/* Token types and positions only where they are not what a reader would assume: 0, and the column. */
+/* Returns true if a reader cannot assume the values of the input: token types other than 0, positions other than the
+ * column. */
 static bool is_input_shown(const input_batch *input, size_t which)
 {
     if (which != 2) return which < 2 || input->position_ids;
@@ -90,8 +91,8 @@ void encoded_prepare(encoded_input *e)
     for (size_t head = 0; head < e->info.heads; head++) e->capture.heads[head] = true;
 }
 
-/* Memory that is kept besides the session: captures, and one head's block of logits at a time. SIZE_MAX for more than
- * can be counted. */
+/* Returns the bytes kept besides the session: captures, and one head's block of logits at a time; SIZE_MAX on
+ * overflow. */
 static size_t kept_bytes(const encoded_input *e)
 {
     size_t largest = 0, sum;
@@ -114,7 +115,7 @@ deberta_status encoded_run(encoded_input *e, deberta_session_options *options, d
     DEBERTA_TRY(capture_allocate(&e->capture, err));
     DEBERTA_TRY(deberta_session_create(&e->session, e->model, options, err));
     list(e);
-    if (!e->input.sequences) return DEBERTA_OK; /* all padding: nothing to encode, every tensor is zero */
+    if (!e->input.sequences) return DEBERTA_OK; /* the input is all padding, so every tensor is zero */
     const deberta_observer observer = capture_observer(&e->capture);
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     deberta_batch batch = input_as_batch(&e->input);
@@ -143,7 +144,7 @@ void encoded_free(encoded_input *e)
 typedef struct walk {
     encoded_visit visit;
     void *context;
-    size_t width; /* of a row of logits */
+    size_t width; /* length of a row of logits */
 } walk;
 
 static bool is_hole(const input_batch *input, size_t token) { return input->mask && !input->mask[token]; }
@@ -182,7 +183,7 @@ static deberta_status walk_hidden(const encoded_input *e, size_t layer, const wa
     return DEBERTA_OK;
 }
 
-/* Walks the keys of one query between holes. place: that of its first key in the tensor. */
+/* Visits the keys of one query between holes. place: index of its first key in the tensor. */
 static deberta_status walk_keys(const encoded_input *e, const input_row *row, const float *matrix, size_t query,
                                 size_t place, const walk *w, deberta_error *err)
 {

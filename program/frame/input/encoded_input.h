@@ -1,4 +1,4 @@
-/* Presents an encoded input as tensors: their names, their shapes, and their values row by row. `encode` writes them,
+/* Presents an encoded input as tensors, with their names, shapes, and values row by row. `encode` writes them;
  * `verify --expected` compares them with those of a file.
  *
  * SPDX-License-Identifier: MIT */
@@ -13,45 +13,46 @@ typedef enum encoded_kind { ENCODED_INPUT, ENCODED_HIDDEN, ENCODED_ATTENTION, EN
 /* Meaning of a tensor, besides its name and shape. */
 typedef struct encoded_meaning {
     encoded_kind kind;
-    size_t layer; /* of hidden states, 0 to L, and of attention */
-    size_t which; /* deberta_component or deberta_task; of inputs: ids, mask, types, positions */
+    size_t layer; /* layer of hidden states, 0 to L, or of attention */
+    size_t which; /* deberta_component or deberta_task; for inputs: ids, mask, types, positions */
 } encoded_meaning;
 
 typedef struct encoded_input {
-    /* The caller's, but encoded_free frees what is owned: */
+    /* Set by the caller; encoded_free frees what is marked as owned */
     const common_options *options;
     deberta_model *model;           /* owned */
-    deberta_model_info info;        /* of the model */
+    deberta_model_info info;        /* info of the model */
     input_batch input;              /* owned */
-    capture capture;                /* owned: which hidden states and attention there are; see encoded_prepare */
-    bool tasks[DEBERTA_TASK_COUNT]; /* whose logits */
+    capture capture;                /* owned; chosen hidden states and attention, see encoded_prepare */
+    bool tasks[DEBERTA_TASK_COUNT]; /* tasks whose logits are computed */
 
     deberta_session *session;
-    const float *last_hidden; /* the session's, [tokens][last_stride] */
+    const float *last_hidden; /* [tokens][last_stride]; owned by the session */
     size_t last_stride;
-    export_tensor *tensors; /* [count], in the options' memory */
+    export_tensor *tensors; /* [count], in the memory of the options */
     encoded_meaning *meanings;
     size_t count;
 } encoded_input;
 
-/* Model, info and input are set: makes the capture, for the caller to choose layers, components and tasks. */
+/* Makes the capture of a model, info and input that are set; the caller then chooses layers, components and tasks. */
 void encoded_prepare(encoded_input *e);
-/* Encodes within the limit of the whole and lists the tensors; max_tokens and features are set here. */
+/* Encodes within the memory limit of the command, and lists the tensors; it sets max_tokens and features itself. */
 deberta_status encoded_run(encoded_input *e, deberta_session_options *options, deberta_error *err);
-/* Session and capture, to begin again with encoded_prepare; and everything. */
+/* encoded_release frees session and capture, so that encoded_prepare can begin again; encoded_free frees
+ * everything. */
 void encoded_release(encoded_input *e);
 void encoded_free(encoded_input *e);
 
-/* Is a tensor of that name a part of the input? */
+/* Returns true if a tensor of that name is part of the input. */
 bool encoded_is_input(const char *name);
 
-/* Neighbouring values of a tensor: of a real token, or of a row where the tensor has none. */
+/* Neighbouring values of a tensor that belong to one real token, or to one row if the tensor has no tokens. */
 typedef struct encoded_piece {
-    size_t first;       /* of all elements of the tensor */
-    const void *values; /* [count] of its type */
+    size_t first;       /* index among all elements of the tensor */
+    const void *values; /* [count], of the tensor's type */
     size_t count;
-    size_t token, column; /* token of the batch, or row; place of values[0] in its row */
+    size_t token, column; /* token of the batch, or row; column of values[0] in that row */
 } encoded_piece;
 typedef deberta_status (*encoded_visit)(void *context, const encoded_piece *piece, deberta_error *err);
-/* All values that stand for something, in order; what is padding or a hole in the input is not visited. */
+/* Visits all values in order, except padding and holes of the input. */
 deberta_status encoded_walk(encoded_input *e, size_t tensor, encoded_visit visit, void *context, deberta_error *err);

@@ -16,9 +16,9 @@
 #include "core/io/quote.h"
 #include "program/frame/open_model.h"
 
-/* A padded matrix [rows][columns] of one kind, on its way in. */
+/* A padded matrix [rows][columns] of one kind that is being read. */
 typedef struct padded {
-    const char *source; /* what messages call it: the option, or the file */
+    const char *source; /* name of the source in messages: an option or a file */
     size_t rows, columns;
     int64_t *ids, *mask, *types, *positions;
 } padded;
@@ -32,7 +32,7 @@ static void padded_free(padded *p)
     memset(p, 0, sizeof *p);
 }
 
-/* Ids that fit in 32 bits; input_check compares them with a vocabulary. */
+/* Narrows an id to 32 bits, or refuses it; input_check compares ids with a vocabulary. */
 static deberta_status narrow(int32_t *out, int64_t value, const padded *p, const char *what, size_t row, size_t column,
                              deberta_error *err)
 {
@@ -43,7 +43,7 @@ static deberta_status narrow(int32_t *out, int64_t value, const padded *p, const
     return DEBERTA_OK;
 }
 
-/* First real column and how many columns from there to the last real one; 0 for a row of padding. */
+/* Returns the first real column and the number of columns to the last real one; 0 for a row of padding. */
 static input_row trim(const padded *p, size_t row)
 {
     const int64_t *mask = p->mask ? p->mask + row * p->columns : NULL;
@@ -55,7 +55,7 @@ static input_row trim(const padded *p, size_t row)
     return (input_row){.first_column = end > first ? first : 0, .tokens = end - first, .sequence = SIZE_MAX};
 }
 
-/* A token's own text where there is one, else the id. */
+/* Labels a token with its own text if it has one, else with its id. */
 static void label_token(input_batch *input, size_t row, size_t column, size_t token, int64_t id)
 {
     const bool of_text = input->token_lists != NULL;
@@ -111,7 +111,7 @@ static deberta_status pack(input_batch *input, const padded *p, deberta_error *e
     return input_fill(input, p, err);
 }
 
-/* Parses "1,7,3" into a separate row; rows of other lengths are padded on the right. */
+/* Parses "1,7,3" into a row of its own; shorter rows are later padded on the right. */
 static deberta_status parse_ids(const char *text, int64_t **ids, size_t *count, deberta_error *err)
 {
     size_t capacity = 1;
@@ -158,7 +158,7 @@ static deberta_status read_ids(const text_list *given, padded *p, deberta_error 
     return status;
 }
 
-/* others: the file may hold tensors of another kind besides the input. */
+/* Reads a file's tensors. others: the file may hold tensors that are not part of the input. */
 static deberta_status read_file(const char *path, padded *p, bool others, deberta_error *err)
 {
     input_file file;
@@ -213,7 +213,7 @@ size_t input_token_limit(const reading_options *options, const deberta_model_inf
                     "--max-tokens %s: this command does not read the model's configuration; give a number",
                     given.kind == LIMIT_TRAINED ? "trained" : "receptive");
     if (given.kind == LIMIT_TRAINED) return info->max_positions;
-    /* the longest text of which every distance has a table row for itself */
+    /* length of the longest text in which every distance has a table row to itself */
     deberta_error error = {0};
     const size_t limit = receptive_field_longest_of_model(info, DEBERTA_REFERENCE_AUTO, &error);
     if (!limit) usage_wrong(&options->common, "--max-tokens receptive: %s", error.message);
@@ -231,7 +231,7 @@ deberta_text input_text(const reading_options *options, const input_batch *input
                           .strict = options->strict};
 }
 
-/* Tokenizes row r of the texts, with notes of what was changed; *list serves again for the next row. */
+/* Tokenizes row r of the texts, and notes what was changed; *list is reused for the next row. */
 static deberta_status tokenize_row(const reading_options *options, const input_batch *input, size_t r, size_t limit,
                                    deberta_tokens **list, deberta_error *err)
 {
@@ -248,7 +248,7 @@ static deberta_status tokenize_row(const reading_options *options, const input_b
     return DEBERTA_OK;
 }
 
-/* Tokenizes texts into one padded matrix; keeps the token lists for callers that need offsets. */
+/* Tokenizes texts into one padded matrix, and keeps the token lists for callers that need offsets. */
 static deberta_status tokenize(const reading_options *options, const char *folder, size_t limit, input_batch *input,
                                padded *p, deberta_error *err)
 {
@@ -286,7 +286,7 @@ void input_refuse_text_options(const reading_options *options, const char *becau
             option_wrong(&options->common, for_texts[k], "goes with --text or --file%s", because);
 }
 
-/* Exactly one source, by the names that the command has. */
+/* Checks that exactly one source is given, among those that the command has. */
 static void check_sources(const reading_options *options)
 {
     const common_options *common = &options->common;
@@ -303,7 +303,7 @@ static void check_sources(const reading_options *options)
     if (!texts) input_refuse_text_options(options, "; --ids and --input are taken as they are");
 }
 
-/* Fills p from the one source. */
+/* Fills p from the source that is given. */
 static deberta_status read_source(const reading_options *options, const char *model_folder, size_t limit,
                                   input_batch *input, padded *p, deberta_error *err)
 {
@@ -317,7 +317,7 @@ static deberta_status read_source(const reading_options *options, const char *mo
     return tokenize(options, model_folder, limit, input, p, err);
 }
 
-/* Ids have no --max-tokens: of them a limit of memory says how much is wanted. */
+/* Checks the lengths. Ids have no --max-tokens, so only --memory-limit restricts them. */
 static deberta_status check_lengths(const input_batch *input, const reading_options *options, const char *source,
                                     deberta_error *err)
 {
@@ -351,7 +351,7 @@ void input_read(const reading_options *options, const char *model_folder, const 
     const common_options *common = &options->common;
     memset(input, 0, sizeof *input);
     deberta_error error = {0};
-    padded p = {.source = "--ids"}; /* texts have no source of numbers to blame */
+    padded p = {.source = "--ids"}; /* errors in numbers can come from --ids only, not from texts */
     check_sources(options);
     const char *path = options->tensors.count ? options->tensors.items[options->tensors.count - 1] : NULL;
     if (path && strcmp(path, "-") != 0 && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))

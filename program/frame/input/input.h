@@ -1,19 +1,19 @@
 /* Reads the user's input, in any of its forms, as one ragged batch that remembers its original layout.
  *
- * Sources, one of: --text S (may be repeated; --pair S adds a second segment), --file FILE of lines ("-": standard
- * input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors, .json or standard
- * input with input_ids [B,N] and optionally attention_mask, token_type_ids, position_ids).
+ * The sources, of which one is given: --text S (may be repeated; --pair S adds a second segment), --file FILE of
+ * lines ("-": standard input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors,
+ * .json or standard input with input_ids [B,N] and optionally attention_mask, token_type_ids, position_ids).
  *
- * Padding exists only here: leading and trailing padding of a row is cut before encoding, a hole inside keeps its
- * columns and carries a mask, and absolute positions go on counting columns: a left-padded row starts at its first real
- * column. A row without any real token has no sequence.
+ * Padding exists only here. Leading and trailing padding of a row is cut before encoding; a hole inside keeps its
+ * columns and carries a mask. Absolute positions count columns, so a left-padded row starts at its first real column.
+ * A row without any real token has no sequence.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "program/frame/input/input_batch.h"
 
-/* The options of the sources, for the table of a command. */
+/* Rows of the sources, for the table of a command. */
 #define INPUT_OPTIONS                                                                                                  \
     {"text", 0, "TEXT", "what to encode; may be repeated", TEXTS_AT(reading_options, texts)},                          \
         {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",                \
@@ -31,22 +31,22 @@
             TEXTS_AT(reading_options, tensors)                                                                         \
     }
 
-/* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive, and for comparing ids with the
- * vocabulary; NULL where no model is open, then these two are refused. */
+/* Reads the input. model_folder: folder of the tokenizer. info: used for --max-tokens trained and receptive, and for
+ * comparing ids with the vocabulary; NULL if no model is open, and then these two values are refused. */
 void input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
                 input_batch *input);
 /* Reads the tensors of a file. */
 deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
 
-/* Says once that a row's mask begins with zeros: padding, which is cut. */
+/* Notes once if a row's mask begins with zeros: they are padding, which is cut. */
 void note_padding(const common_options *options, const input_batch *input, const char *source);
 
-/* Refuses an option that only texts have a use for. because: ends the sentence. */
+/* Refuses the options that only texts use. because: end of the sentence. */
 void input_refuse_text_options(const reading_options *options, const char *because);
-/* --max-tokens, 0 where it was not given; info as above. */
+/* Returns --max-tokens, or 0 if it was not given; info as above. */
 size_t input_token_limit(const reading_options *options, const deberta_model_info *info);
-/* Row r of the texts as it is tokenized; limit: input_token_limit. */
+/* Returns row r of the texts in the form for the tokenizer; limit: from input_token_limit. */
 deberta_text input_text(const reading_options *options, const input_batch *input, size_t r, size_t limit);
 
-/* "all", "0,3", "0-5,7": sets selected[k] for k < limit. member: the text of an option. */
+/* Parses "all", "0,3" or "0-5,7" and sets selected[k] for k < limit. member: the option's text. */
 void parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit);

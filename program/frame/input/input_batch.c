@@ -38,7 +38,7 @@ deberta_batch input_as_batch(const input_batch *input)
 }
 
 typedef struct table {
-    const char *name, *what; /* of its rows in the input */
+    const char *name, *what; /* names of the values and of their rows, for messages */
     size_t rows;
 } table;
 
@@ -64,7 +64,7 @@ deberta_status input_check(const input_batch *input, const deberta_model_info *i
         for (size_t t = 0; t < row.tokens; t++) {
             const size_t token = input->sequence_starts[row.sequence] + t, column = row.first_column + t;
             DEBERTA_TRY(check_value(input, source, &words, input->ids[token], r, column, err));
-            /* without a table token types are ignored, whatever they are */
+            /* a model without the table ignores token types */
             if (input->token_types && info->token_types > 0)
                 DEBERTA_TRY(check_value(input, source, &types, input->token_types[token], r, column, err));
         }
@@ -79,7 +79,7 @@ const char *token_segment(const input_batch *input, size_t row, size_t column)
     return input->token_lists[row]->token_types[column] ? input->pairs[row] : input->texts[row];
 }
 
-/* "<E4BD>" */
+/* Returns bytes in the form "<E4BD>". */
 static const char *bytes_in_hexadecimal(scope *memory, const char *bytes, size_t count)
 {
     char *text = scope_take(memory, 2 * count + 3, 1);
@@ -140,7 +140,7 @@ static deberta_status input_batch_read_all(text_stream *stream, record_list *lis
     return status;
 }
 
-/* The texts go from the records to the rows. */
+/* Moves the texts of the records to the rows. */
 static void fill_rows(input_batch *input, record_list *list)
 {
     input->texts = scope_take(&input->memory, list->count, sizeof *input->texts);

@@ -1,4 +1,4 @@
-/* Parses shards and drawn shares, and chooses items by the hash of their names. SPDX-License-Identifier: MIT */
+/* Parses shards and sampled shares, and chooses items by the hash of their names. SPDX-License-Identifier: MIT */
 #include "program/frame/input/item_choice.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ void item_choice_parse_shards(common_options *options, const char *text, void *t
         option_wrong(options, &choice->shards, "expected 1 to %d, or array; found '%s'", MOST_SHARDS, text);
 }
 
-/* A variable of a Slurm job array; false where it is not set or no number. */
+/* Reads a variable of a Slurm job array; returns false if it is not set or no number. */
 static bool read_array_variable(const char *suffix, size_t *number)
 {
     char name[64];
@@ -38,8 +38,8 @@ static bool read_array_variable(const char *suffix, size_t *number)
     return text && read_number(text, number);
 }
 
-/* A job array without gaps has one shard a task. With gaps it repeats some tasks of another array, whose size the
- * variables do not tell. */
+/* Takes shard and shards from a job array. An array without gaps has one shard for each task. One with gaps repeats
+ * some tasks of another array, whose size the variables do not hold. */
 static void settle_array(const common_options *options, const item_choice *given, item_choice *settled)
 {
     size_t id, count, first, last;
@@ -88,7 +88,7 @@ static uint64_t hash_id(const json_t *id)
     return hash;
 }
 
-/* The folder does not count: another machine may have the corpus elsewhere. */
+/* Hashes the place of an item without its folder, because another machine may have the corpus elsewhere. */
 static uint64_t hash_place(const item_name *name)
 {
     char line[32];
@@ -102,7 +102,7 @@ bool item_is_taken(const item_choice *choice, const item_name *name)
 {
     if (!choice->shards && choice->share == 0) return true;
     const uint64_t hash = name->id ? hash_id(name->id) : hash_place(name);
-    /* The low bits of that hash are not even; one step of the generator mixes them. */
+    /* The low bits of that hash are not uniform; one step of the generator mixes them. */
     uint64_t state = hash, draw = hash ^ random_next(&(uint64_t){choice->seed});
     return choice->share > 0 ? random_fraction(&draw) < choice->share
                              : random_next(&state) % choice->shards == choice->shard;

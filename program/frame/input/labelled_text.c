@@ -12,7 +12,7 @@
 #include "core/io/record_keys.h"
 #include "output/scope.h"
 
-/* Two labels would be one, up to there. */
+/* Labels are C strings, so two labels that differ only after a NUL would be taken as one. */
 #define NUL_IN_LABEL "the label holds a NUL character"
 
 void labelled_text_free(labelled_text *text)
@@ -52,7 +52,7 @@ static deberta_status take_choices(labelled_text *found, text_record *record)
     return DEBERTA_OK;
 }
 
-/* 1.0 is 1, as JSON has it: a number is whole or not, however it is spelt. */
+/* Returns the text of a number. 1.0 becomes 1, since in JSON a number is whole however it is spelt. */
 static char *number_text(const json_t *number)
 {
     const double value = json_number_value(number);
@@ -103,7 +103,7 @@ static deberta_status take_fields(labelled_text *found, text_record *record, con
 
 static bool is_label(const char *field, size_t bytes) { return bytes == 5 && strncasecmp(field, "label", 5) == 0; }
 
-/* Refuses a header with the columns in another order: all following lines would be misread. */
+/* Refuses a header with the columns in another order, which would make all following lines wrong. */
 static deberta_status check_order(const text_record *record, const char *tab, deberta_error *err)
 {
     char place[256];
@@ -116,7 +116,7 @@ static deberta_status check_order(const text_record *record, const char *tab, de
                  (int)minimum((size_t)(tab - record->text), 80), record->text);
 }
 
-/* Whether the name is that of a column of choices: choice0, ending1, option_a, answer2, A. */
+/* Returns true if the name is that of a column of choices: choice0, ending1, option_a, answer2, A. */
 static bool is_choice(const char *name, size_t bytes)
 {
     static const char *const beginnings[] = {"choice", "ending", "option", "answer", "alternative", "candidate"};
@@ -127,7 +127,7 @@ static bool is_choice(const char *name, size_t bytes)
     return bytes == 1;
 }
 
-/* Checks that a column's place agrees with its name: column 1 is the text, column 2 the second text or, like the
+/* Checks that a column's place agrees with its name. Column 1 is the text, column 2 the second text or, like the
  * columns after it, a choice. */
 static deberta_status check_column(const text_stream *stream, size_t column, const char *name, size_t bytes,
                                    bool has_choices, deberta_error *err)
@@ -164,16 +164,15 @@ static deberta_status check_header(const text_stream *stream, const text_record 
     return DEBERTA_OK;
 }
 
-/* Whether a program for tables has put the field in quotation marks: those of the first line alone, or with a mark
- * inside that is written twice. Tables as those of GLUE have none, and single lines of theirs begin and end with one.
- */
+/* Returns true if a spreadsheet program has put the field in quotation marks: in the first line, or with a doubled
+ * mark inside. Tables such as GLUE's have none, though some of their lines begin and end with one. */
 static bool is_quoted(const char *field, size_t bytes, bool is_first)
 {
     if (bytes < 2 || field[0] != '"' || field[bytes - 1] != '"') return false;
     return is_first || (bytes > 3 && memmem(field + 1, bytes - 2, "\"\"", 2));
 }
 
-/* Says once a file that quotation marks are read as parts of the texts. */
+/* Notes once for each file that quotation marks are read as parts of the texts. */
 static void note_quotes(text_stream *stream, const text_record *record, const char *tab)
 {
     const char *end = record->text + record->text_bytes, *stop;

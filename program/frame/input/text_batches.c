@@ -33,7 +33,7 @@ void text_batches_open(text_batches *batches, const reading_options *options, un
                               .batch_tokens = options->batch_tokens ? options->batch_tokens : DEFAULT_BATCH_TOKENS};
     fill_session_options(&options->common, &batches->session_options);
     batches->session_options.features = features;
-    /* The tokenizer first: it is quick, and its absence should not show after a large model was packed. */
+    /* The tokenizer is opened first: it is quick, and its absence should not show after a large model was packed. */
     open_tokenizer(batches);
     batches->model = open_model(&options->common);
     batches->info = *deberta_model_describe(batches->model);
@@ -153,7 +153,7 @@ static int by_length(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* A session for batches of at least this many tokens. */
+/* Opens a session for batches of at least this many tokens. */
 static deberta_status make_room(text_batches *batches, size_t tokens, deberta_error *err)
 {
     if (batches->session && tokens <= batches->session_options.max_tokens) return DEBERTA_OK;

@@ -1,7 +1,7 @@
 /* Runs token sequences through the encoder in ragged batches. Sequences are sorted by length inside a window, so that
  * those of a batch are alike; a batch has at most --batch-tokens tokens unless a single sequence is longer.
  *
- * The results do not depend on any of this: a sequence gives the same bits alone or in a batch.
+ * The results do not depend on batches: a sequence gives the same bits alone or in a batch.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -9,11 +9,11 @@
 #include "program/frame/ablate.h"
 #include "program/frame/input/text_stream.h"
 
-/* A sequence; borrows its arrays. */
+/* A sequence of tokens; it borrows its arrays. */
 typedef struct text_piece {
     const int32_t *ids, *types; /* [tokens] */
     size_t tokens;
-    size_t index; /* the caller's: its place before sorting */
+    size_t index; /* index before sorting, for the caller */
 } text_piece;
 
 typedef struct text_batches {
@@ -21,36 +21,38 @@ typedef struct text_batches {
     deberta_model *model;
     deberta_model_info info;
     deberta_tokenizer *tokenizer;
-    deberta_session *session; /* made for the first batch, and again for a longer one */
+    deberta_session *session; /* opened for the first batch, and again for a longer one */
     deberta_session_options session_options;
-    size_t batch_tokens; /* --batch-tokens */
-    size_t cut;          /* --max-tokens, or 0 */
-    size_t longest;      /* a text of more tokens is refused; the program does not guess what to cut */
+    size_t batch_tokens; /* value of --batch-tokens */
+    size_t cut;          /* value of --max-tokens, or 0 */
+    /* largest number of tokens of a text; a longer one is refused, as the program does not guess what to cut */
+    size_t longest;
     bool strict;
     int32_t *ids, *types; /* [session tokens] of the current batch */
     size_t *starts;
     double encoder_seconds;
-    size_t tokens, batches;           /* encoded so far */
-    size_t most_tokens;               /* of one sequence among them */
-    size_t replaced_texts, cut_texts; /* with broken UTF-8, and longer than `cut`; the first few are named */
+    size_t tokens, batches;           /* sums over all batches so far */
+    size_t most_tokens;               /* tokens of the longest sequence */
+    size_t replaced_texts, cut_texts; /* texts with broken UTF-8, and longer than `cut`; only the first few are
+                                       * named */
 } text_batches;
 
-/* Reads the options, opens model and tokenizer. features: of the session. */
+/* Reads the options, and opens model and tokenizer. features: of the session. */
 void text_batches_open(text_batches *batches, const reading_options *options, unsigned features);
 void text_batches_close(text_batches *batches);
 
-/* The record's text as it is tokenized. */
+/* Returns the record's text in the form for the tokenizer. */
 deberta_text text_batches_text(const text_batches *batches, const text_record *record);
-/* Tokenizes a record that has no problem yet. What makes it unfit for this model (too long, an id the model lacks,
- * broken UTF-8 with --strict) becomes its problem; only what ends the work is an error. */
+/* Tokenizes a record that has no problem yet. If it is unfit for this model (too long, an id the model lacks, broken
+ * UTF-8 with --strict), that becomes its problem; the status is an error only if the work must end. */
 deberta_status text_batches_tokenize(text_batches *batches, text_record *record, deberta_tokens **list,
                                      deberta_error *err);
-/* The check for length alone, for a command whose head sees positions that the encoder does not. */
+/* Checks the length alone, for a command whose head sees positions that the encoder does not. */
 deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens,
                                          size_t longest, deberta_error *err);
 
-/* Sorts the pieces and encodes them. on_batch sees pieces[0 .. count) of one batch while its results are in the
- * session. */
+/* Sorts the pieces and encodes them. on_batch receives pieces[0 .. count) of one batch while the session holds its
+ * results. */
 typedef deberta_status (*text_batch_callback)(void *context, const text_piece *pieces, size_t count,
                                               const size_t *starts, const deberta_outputs *outputs, deberta_error *err);
 deberta_status text_batches_run(text_batches *batches, text_piece *pieces, size_t count, text_batch_callback on_batch,

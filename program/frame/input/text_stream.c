@@ -70,7 +70,7 @@ static void copy_text(char **to, size_t *to_bytes, const char *text, size_t byte
     *to_bytes = bytes;
 }
 
-/* A key's text into the record; false where there is none. */
+/* Copies a key's text into the record; returns false if the object has none. */
 static bool take_key(const json_t *object, const char *key, char **to, size_t *to_bytes, text_record *record)
 {
     const json_t *value = json_object_get(object, key);
@@ -80,7 +80,7 @@ static bool take_key(const json_t *object, const char *key, char **to, size_t *t
     return true;
 }
 
-/* The keys of an object that this command reads. */
+/* Checks that an object has the keys that this command reads. */
 static void check_keys(text_stream *stream, text_record *record, const json_t *object)
 {
     const text_stream_names *names = stream->names;
@@ -101,7 +101,7 @@ static void miss_key(text_record *record, const json_t *object, const char *key)
     text_record_spoil(record, "the object has no key \"%s\"%s", key, its_keys);
 }
 
-/* The second text has two names, of which an object has one. */
+/* Takes the second text, which has two possible keys; an object may have only one of them. */
 static void take_pair(text_record *record, const text_stream_names *names, const json_t *object)
 {
     const char *key = names->pair;
@@ -154,7 +154,7 @@ static void check_given(const text_stream *stream)
         usage_wrong(options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs, names->pair);
 }
 
-/* Why a regular file holds no texts, or NULL. */
+/* Returns why a regular file holds no texts, or NULL. */
 static const char *find_no_texts(const char *path)
 {
     char bytes[NO_TEXTS_BYTES];
@@ -165,8 +165,8 @@ static const char *find_no_texts(const char *path)
     return no_texts_reason(bytes, count > 0 ? (size_t)count : 0);
 }
 
-/* Looks at each file before anything runs: a misspelt name should not show after an hour. A named pipe is not opened:
- * that would wait for its writer, and lose the data already written. */
+/* Checks each file before anything runs, since a misspelt name should not show after an hour. A named pipe is not
+ * opened, because that would wait for its writer and lose data already written. */
 static void measure_files(text_stream *stream)
 {
     const common_options *options = &stream->options->common;
@@ -197,7 +197,7 @@ void text_stream_open(text_stream *stream, const reading_options *options, const
     measure_files(stream);
 }
 
-/* Keys that nobody reads are named in one sentence a file. */
+/* Names the keys that nothing reads, in one sentence for each file. */
 static void note_unused_keys(text_stream *stream)
 {
     char sentence[KEY_SENTENCE_BYTES];
@@ -227,7 +227,7 @@ static void next_given(text_stream *stream, text_record *record, const char *tex
     if (pair) copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair));
 }
 
-/* Texts or objects: the first line of a file that is not blank tells. */
+/* Decides by the first non-blank line whether a file holds texts or objects. */
 static deberta_status find_form(text_stream *stream, size_t bytes, deberta_error *err)
 {
     text_form form;
@@ -285,7 +285,7 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
                 if (stream->line == 0 && byte_order_mark(stream->buffer, bytes)) {
                     bytes -= 3;
                     memmove(stream->buffer, stream->buffer + 3, bytes + 1);
-                    if (!bytes) continue; /* nothing but the mark: no line */
+                    if (!bytes) continue; /* the line held the byte order mark alone */
                 }
                 if (bytes && stream->buffer[bytes - 1] == '\n') bytes--;
                 if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;

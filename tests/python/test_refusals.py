@@ -1,0 +1,88 @@
+"""Nothing that a caller gives is passed over: closed models, unknown options, texts where a batch is due. What is asked is found by looking at the package.
+
+SPDX-License-Identifier: MIT
+"""
+import inspect
+
+import pytest
+
+import deberta_c
+from deberta_c import Encoder, Model
+from conftest import DEMO, refuses
+
+# What a method is called with, by the names of its parameters without a default.
+GIVEN = {"texts": "a ship", "text": "a ship", "inputs": "a ship", "ids": [1, 5, 2], "question": "who", "context": "the king", "distance": 3, "layer": 0, "terms": "c2p@all",
+         "model": None}
+LEFT = {"close"}  # closing twice changes nothing
+NAMES = [name for name in dir(Model) if not name.startswith("_") and name not in LEFT]
+
+
+def required(function):
+    """Values for the parameters that have no default."""
+    return {name: GIVEN[name] for name, one in inspect.signature(function).parameters.items()
+            if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL) and name != "self"}
+
+
+@pytest.fixture(scope="module")
+def closed():
+    model = Model(DEMO, threads=1)
+    model.close()
+    return model
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_closed_model_says_so(closed, name):
+    def use():
+        method = getattr(closed, name)
+        found = method(**required(method))
+        if hasattr(found, "__enter__"):
+            found.__enter__()
+    refuses(deberta_c.ArgumentError, "the model is closed", use)
+
+
+@pytest.mark.parametrize("function", [deberta_c.attention_figure, deberta_c.bench])
+def test_closed_model_in_functions(closed, function):
+    options = {"tokens": 8} if function is deberta_c.bench else {"text": "a ship"}
+    refuses(deberta_c.ArgumentError, "the model is closed", function, closed, **options)
+
+
+def test_methods_are_found():
+    assert len(NAMES) >= 20 and {"trace", "attribute", "receptive_field", "encode", "share"} <= set(NAMES)
+
+
+def test_everything_public_is_described():
+    for name in deberta_c.__all__:
+        thing = getattr(deberta_c, name)
+        assert inspect.getdoc(thing), name
+        for member, value in vars(thing).items() if inspect.isclass(thing) and thing.__module__.startswith("deberta_c") else ():
+            if callable(value) and not member.startswith("_"):
+                assert inspect.getdoc(value), f"{name}.{member}"
+
+
+# ------------------------------------------------------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: m.trace("a ship", unknown=1), lambda m: m.attribute("a ship", unknown=1), lambda m: m.receptive_field(unknown=1),
+    lambda m: deberta_c.attention_figure(m, "a ship", unknown=1), lambda m: deberta_c.bench(m, unknown=1)])
+def test_unknown_options_of_the_program(demo, call):
+    refuses(deberta_c.ArgumentError, "unknown", call, demo)
+
+
+@pytest.mark.parametrize("batch", ["a text", b"a text", ["a text", "another"], 5, None])
+def test_encoder_says_what_it_takes(batch):
+    refuses(deberta_c.ArgumentError, "expected a batch, a mapping of columns such as {'text'", Encoder(DEMO, threads=1), batch)
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"task_options": {"top": 2}}, "there is no task"), ({"task": "classify", "pool": "mean"}, "pool: is for vectors"),
+    ({"task": "classify", "task_options": {"topk": 2}}, "classify has no topk; it has top, multi_label"),
+    ({"task": "tag", "task_options": {"max_tokens": 5}}, "tag has no max_tokens")])
+def test_encoder_options_that_nothing_reads(options, words):
+    refuses(deberta_c.ArgumentError, words, Encoder, DEMO, **options)
+
+
+def test_encoder_options_that_are_read():
+    import json
+    answers = Encoder(DEMO, threads=1, task="classify", task_options={"top": 2})({"text": ["a ship"]})["classify"]
+    assert len(json.loads(answers[0])["labels"]) == 2
