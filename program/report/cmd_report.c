@@ -205,33 +205,35 @@ static void parse_sizes(common_options *options, const char *text, void *target)
         usage_wrong(options, "%s", error.message);
 }
 
-static const char *const part_names[] = {
-    [PART_LATENCY] = "latency", [PART_VERIFY] = "verify", [PART_RECEPTIVE_FIELD] = "receptive-field"};
+static const char *const part_names[] = {[PART_LATENCY] = "latency",
+                                         [PART_VERIFY] = "verify",
+                                         [PART_RECEPTIVE_FIELD] = "receptive-field",
+                                         [PART_COUNT] = NULL};
+static const char *const measured_names[] = {[PART_LATENCY] = "latency", [PART_VERIFY] = "verify", NULL};
 
-/* Fills report_options.parts. Only the first `count` names are known here. */
-static void parse_parts(common_options *options, const char *text, part_choice *parts, part_choice choice, size_t count)
+/* Fills report_options.parts. */
+static void parse_parts(common_options *options, const char *text, part_choice *parts, part_choice choice,
+                        const char *const *names)
 {
-    const char *names[PART_COUNT + 1] = {NULL};
-    unsigned named;
     int length;
-    memcpy(names, part_names, count * sizeof *names);
-    const char *wrong = options_names_read(text, names, &named, &length);
+    unsigned chosen;
+    const char *wrong = options_names_read(text, names, &chosen, &length);
     if (wrong)
         usage_wrong(options, "--%s: expected some of latency,verify%s, found '%.*s'",
-                    choice == PART_ASKED_FOR ? "with" : "skip", count == PART_COUNT ? ",receptive-field" : "", length,
+                    choice == PART_ASKED_FOR ? "with" : "skip", names == part_names ? ",receptive-field" : "", length,
                     wrong);
-    for (size_t k = 0; k < count; k++)
-        if (named >> k & 1) parts[k] = choice;
+    for (size_t k = 0; k < PART_COUNT; k++)
+        if (chosen >> k & 1) parts[k] = choice;
 }
 
 static void parse_with(common_options *options, const char *text, void *target)
 {
-    parse_parts(options, text, target, PART_ASKED_FOR, PART_RECEPTIVE_FIELD);
+    parse_parts(options, text, target, PART_ASKED_FOR, measured_names);
 }
 
 static void parse_skip(common_options *options, const char *text, void *target)
 {
-    parse_parts(options, text, target, PART_LEFT_OUT, PART_COUNT);
+    parse_parts(options, text, target, PART_LEFT_OUT, part_names);
 }
 
 static const option options[] = {
