@@ -95,9 +95,8 @@ DEBERTA_API const char *deberta_version(void);
 typedef int deberta_status;
 enum {
     DEBERTA_OK = 0,
-    DEBERTA_E_ARGUMENT =
-        -1,              /* a wrong call: NULL for a required argument, an id outside the vocabulary, an empty batch */
-    DEBERTA_E_FILE = -2, /* a file is missing or unreadable */
+    DEBERTA_E_ARGUMENT = -1,    /* a wrong call: a required argument is NULL, an id is unknown, the batch is empty */
+    DEBERTA_E_FILE = -2,        /* a file is missing or unreadable */
     DEBERTA_E_FORMAT = -3,      /* a file exists but is damaged, or not of the kind that its name says */
     DEBERTA_E_UNSUPPORTED = -4, /* understood, but not supported by this library */
     DEBERTA_E_MEMORY = -5,      /* out of memory, or above the caller's limit */
@@ -351,9 +350,9 @@ DEBERTA_API const char *deberta_component_name(deberta_component component);
  * layer's interventions (with the means of the encoder's own pass). */
 typedef enum deberta_ablation_kind {
     DEBERTA_ABLATE_ZERO = 0, /* the term is 0 */
-    DEBERTA_ABLATE_MEAN      /* the token's own vector in the term, q_i or (p2c) k_j, is replaced by its mean over the
-                              *                                tokens of the sequence, holes left out: the term then no
-                              * longer depends on the token */
+    /* the mean over the tokens of the sequence, without holes, replaces the token's own vector in the term, q_i or
+     * (p2c) k_j: the term then no longer depends on the token */
+    DEBERTA_ABLATE_MEAN
 } deberta_ablation_kind;
 
 #define DEBERTA_EVERY ((size_t)-1)
