@@ -350,7 +350,8 @@ typedef struct kernels {
 } kernels;
 
 /* Each function overrides the slots that it implements: software fmaf and any processor (scalar), the same source for
- * processors with FMA (scalar_fma), and so on. They are called in the order of core/base/tiers.h. */
+ * processors with FMA (scalar_fma), and so on. kernels_select calls those
+ * of the tiers up to the chosen one, lowest first, and the parts that the chosen tier has. */
 #define X(NAME, name, ...) void kernels_init_##name(kernels *table);
 TIER_LIST(X)
 PART_LIST(X)

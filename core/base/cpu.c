@@ -1,6 +1,7 @@
 /* Detects the instruction sets that processor and operating system support. CPUID alone is not enough: a processor may
  * have AVX-512 whose registers the operating system does not save, and using it then crashes or corrupts silently. So
- * this file asks both: the __builtin_cpu_supports of some compilers' run-times knows of no processor at all.
+ * this file asks both. It does not use __builtin_cpu_supports, which knows no processor at all in some compilers'
+ * run-times.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/cpu.h"

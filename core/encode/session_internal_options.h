@@ -33,7 +33,8 @@ typedef struct layer_record {
     float *output_sum;          /* [rows][hidden_stride]: before the norm */
 } layer_record;
 
-/* Returns the exponentials of query `row`, head by head, of a sequence of n tokens; NULL where they are not kept. */
+/* Returns the exponentials from row `row` of [A][tokens] on, of a sequence of n tokens; NULL where they are not kept.
+ */
 static inline float *record_exponentials(const layer_record *record, size_t row, size_t n)
 {
     const size_t stride = record->exponentials_stride;

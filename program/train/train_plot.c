@@ -1,4 +1,4 @@
-/* `deberta train plot` draws loss, rate and gradient norm of training runs, and measures on held-out data.
+/* `deberta train plot` draws training runs: loss, rate, gradient norm, and their measures on held-out data.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
