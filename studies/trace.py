@@ -113,8 +113,11 @@ def trace_what_is_missing(s, path):
 
 
 def rows_of(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    except OSError as reason:
+        study.refuse(study.BAD_INPUT, f"{path}: cannot be opened: {reason.strerror}")
 
 
 def main():
@@ -133,7 +136,9 @@ def main():
 
 
 def show(s, rows):
-    fit = [row for row in rows if row["clean"]]
+    fit = [row for row in rows if row.get("clean")]
+    if not fit:
+        study.refuse(study.BAD_INPUT, f"{s.options.results}: expected items with numbers, found none in {len(rows)} rows")
 
     def column(name, of):
         return np.array([float(row[name]) for row in of])
@@ -156,7 +161,7 @@ def show(s, rows):
         table.add(layer, *(one[layer].show("%+.3f (%+.3f to %+.3f)") for one in single.values()))
     s.add_data(*fit[0])
     for row in fit:
-        s.data.add(*row.values())
+        s.data.add(row["set"], int(row["line"]), int(row["name"]), row["determiners"], *(float(row[name]) for name in list(row)[4:]))
     right, mean = s.ratio(column("clean", fit) > 0, np.ones(len(fit))), s.ratio(whole, np.ones(len(fit)))
     s.finish(f"{len(fit)} items, {len(rows) - len(fit)} passed over (a verb of several tokens, a word twice, no subject for the control). The right verb is ahead in "
              f"{right.show('%.2f (%.2f to %.2f)')} of the clean texts; the exchange takes {mean.show('%.3f (%.3f to %.3f)')} logits from it. 95 % intervals over items ({s.resamples}).",

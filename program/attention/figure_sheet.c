@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "program/attention/figure_latex.h"
+#include "program/frame/figure_latex.h"
 #include "program/frame/open_model.h"
 
 /* ---------------------------------------------------------------------------------------------------- provenance */
@@ -195,8 +195,8 @@ static deberta_status write_all(const figure_sheet *sheet, figure_layout layout,
     if (asked->latex) {
         figure_notes page = {0};
         DEBERTA_TRY(figure_check(layout, figure, &sheet->style, &page, err));
-        DEBERTA_TRY(
-            figure_latex_write(sheet->source, &sheet->style, sheet->caption, &page, &files->facts, &files->latex, err));
+        DEBERTA_TRY(figure_latex_write(asked->latex, figure_latex_includes(outs), &sheet->style, sheet->caption, &page,
+                                       &files->facts, &files->latex, err));
     }
     if (outs->count) DEBERTA_TRY(figure_save(layout, figure, &sheet->style, outs->items, outs->count, notes, err));
     DEBERTA_TRY(figure_data_commit(&files->data, err));
@@ -244,15 +244,8 @@ static const char *sheet_lower(const figure_sheet *sheet, const figure_notes *no
 static void figure_sheet_tell(const figure_sheet *sheet, const figure_notes *notes, const figure_latex_facts *latex)
 {
     const common_options *options = sheet->source->options;
-    const char *path = sheet->source->asked->latex;
-    if (*latex->scripts.names)
-        say_note(options, "note: %s has %s, which pdflatex cannot set: use LuaLaTeX and a font with these letters",
-                 path, latex->scripts.names);
-    if (latex->is_too_high)
-        say_note(options,
-                 "note: %s: with its caption the figure is higher than a page of LaTeX's article and is included "
-                 "smaller than its %.0f mm; lower with %s",
-                 path, notes->page_height, sheet_lower(sheet, notes));
+    figure_latex_tell(options, sheet->source->asked->latex, latex, notes->page_height,
+                      latex->is_too_high ? sheet_lower(sheet, notes) : NULL);
     if (notes->missing_glyphs)
         say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
                  notes->missing_glyphs);

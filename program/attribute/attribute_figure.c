@@ -104,6 +104,40 @@ static void add_positions(chart_columns *c, const deberta_attribution *a, const 
     }
 }
 
+/* Writes the figure, and the LaTeX file where one is asked for: both or none. */
+static deberta_status save_all(const attributed_text *text, const shaded_text *figure, const char *caption,
+                               const char *const *paths, size_t path_count, deberta_error *err)
+{
+    figure_latex_facts facts = {0};
+    figure_notes page = {0};
+    atomic_file *latex = NULL;
+    deberta_status status = DEBERTA_OK;
+    if (text->latex) status = figure_check(shaded_text_layout, figure, &figure->style, &page, err);
+    if (text->latex && status == DEBERTA_OK)
+        status = figure_latex_write(text->latex, figure_latex_includes(&(text_list){paths, path_count}), &figure->style,
+                                    caption, &page, &facts, &latex, err);
+    if (status == DEBERTA_OK)
+        status = figure_save(shaded_text_layout, figure, &figure->style, paths, path_count, NULL, err);
+    if (status == DEBERTA_OK && latex) status = atomic_file_commit(&latex, err);
+    atomic_file_discard(&latex);
+    if (status == DEBERTA_OK && text->latex)
+        figure_latex_tell(text->options, text->latex, &facts, page.page_height, "--parts");
+    return status;
+}
+
+/* What a picture or a paper tells of the source, behind what the style has. */
+static void add_source(const attributed_text *text, figure_style *style, provenance_entry *entries)
+{
+    const provenance_entry own[] = {
+        {"Model", text->model}, {"Model SHA-256", text->digest}, {"Text", text->text}, {"Pair", text->pair}};
+    size_t count = style->provenance_count;
+    memcpy(entries, style->provenance, count * sizeof *entries);
+    for (size_t k = 0; k < sizeof own / sizeof *own; k++)
+        if (own[k].value) entries[count++] = own[k];
+    style->provenance = entries;
+    style->provenance_count = count;
+}
+
 deberta_status attribute_draw(const void *what, const figure_style *style, const char *const *paths, size_t path_count,
                               deberta_error *err)
 {
@@ -112,6 +146,8 @@ deberta_status attribute_draw(const void *what, const figure_style *style, const
     scope memory = {0};
     chart_columns columns = {0};
     shaded_text figure = {.style = *style};
+    provenance_entry *entries = scope_take(&memory, style->provenance_count + 4, sizeof *entries);
+    add_source(text, &figure.style, entries);
     const bool is_ig = strcmp(text->method, "ig") == 0;
     const char *contrast =
         text->contrast ? chart_text(&columns, " minus that of \u201c%s\u201d", attribute_word(text->contrast)) : "";
@@ -130,7 +166,9 @@ deberta_status attribute_draw(const void *what, const figure_style *style, const
     add_distances(&columns, a, scale_of_bars(a));
     add_positions(&columns, a, figure.tokens, scale_of_bars(a));
     figure.panels = chart_columns_panels(&columns, &figure.panel_count);
-    const deberta_status status = figure_save(shaded_text_layout, &figure, &figure.style, paths, path_count, NULL, err);
+    const char *caption = chart_text(&columns, "%s%s", figure.count ? "Shaded: attribution to words." : "",
+                                     a->distance_count ? " Bars: attribution to distances, query minus key." : "");
+    const deberta_status status = save_all(text, &figure, caption, paths, path_count, err);
     chart_columns_free(&columns);
     scope_free(&memory);
     return status;

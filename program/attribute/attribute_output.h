@@ -3,6 +3,7 @@
 
 #include "include/deberta_training.h"
 #include "include/deberta_unstable.h"
+#include "program/frame/figure_latex.h"
 #include "program/tasks/task_run.h"
 #include "viz/figure.h"
 
@@ -18,6 +19,10 @@ typedef struct attributed_text {
     const figure_label *tokens;  /* [found->tokens] */
     const deberta_place *places; /* [found->tokens] spans in the text */
     unsigned changed;            /* set of DEBERTA_ATTRIBUTE_WORDS ... */
+    const char *text, *pair;     /* text and second segment of a figure as they were read; pair: NULL: none */
+    const char *model, *digest;  /* model of a figure, and its digest */
+    const char *latex;           /* value of --latex; NULL: none */
+    const common_options *options;
 } attributed_text;
 
 /* Returns a token's name without the mark of a word's beginning. */

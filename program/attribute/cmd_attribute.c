@@ -29,6 +29,7 @@ typedef struct attribute_options {
     unsigned parts; /* set of DEBERTA_ATTRIBUTE_WORDS ... */
     const char *numbers;
     size_t steps;
+    const char *latex;
     figure_style style;
 } attribute_options;
 
@@ -368,8 +369,25 @@ static void note_gap(const attribute_job *job, const deberta_attribution_options
                  found->steps, o->steps ? "; without --steps they are doubled until it is at most 1 %" : "");
 }
 
+/* Says where a figure comes from, which is drawn when model and text are gone. */
+static void name_source(const attribute_job *job, const task_text *text, attributed_text *to)
+{
+    const common_options *options = job->run->options;
+    const text_record *record = &text->record;
+    char *digest = options_take(options, 65, 1);
+    deberta_error error;
+    must(options, deberta_model_digest(job->run->batches.model, digest, &error), &error);
+    to->options = options;
+    to->model = options_text(options, "%s", job->run->batches.info.name);
+    to->digest = digest;
+    to->text = options_text(options, "%s", record->text);
+    to->pair = record->pair ? options_text(options, "%s", record->pair) : NULL;
+    to->latex = job->asked->latex;
+}
+
 /* Keeps a text for the figure, which shows one text only. */
-static void keep_for_figure(attribute_job *job, const attributed_text *shown, deberta_attribution **found)
+static void keep_for_figure(attribute_job *job, const task_text *text, const attributed_text *shown,
+                            deberta_attribution **found)
 {
     if (job->paths.figure_count == 0 && !job->asked->numbers) return;
     if (job->kept)
@@ -377,6 +395,7 @@ static void keep_for_figure(attribute_job *job, const attributed_text *shown, de
                     "a figure shows one text, but there are more: leave out the picture and --numbers");
     job->kept = options_take(job->run->options, 1, sizeof *job->kept);
     *job->kept = *shown;
+    if (job->paths.figure_count) name_source(job, text, job->kept);
     job->own = *found;
     *found = NULL;
 }
@@ -398,7 +417,7 @@ static deberta_status attribute_look(task_run *run, task_text *text, deberta_err
         attribute_show(out, run->options, &shown);
     else
         text->answer = attribute_describe(&shown);
-    keep_for_figure(job, &shown, &found);
+    keep_for_figure(job, text, &shown, &found);
     deberta_attribution_free(&found);
     return DEBERTA_OK;
 }
@@ -423,6 +442,16 @@ static void check_numbers(const attribute_options *o)
         option_wrong(&o->reading.common, &o->numbers, "'%s' does not end in .csv", o->numbers);
 }
 
+static void check_latex(const attribute_options *o, const output_paths *paths)
+{
+    if (!o->latex) return;
+    if (!path_has_suffix(o->latex, ".tex"))
+        option_wrong(&o->reading.common, &o->latex, "unknown suffix in '%s', expected .tex", o->latex);
+    for (size_t k = 0; k < paths->figure_count; k++)
+        if (!path_has_suffix(paths->figures[k], ".svg")) return;
+    usage_wrong(&o->reading.common, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
+}
+
 static int attribute_run(const common_options *options)
 {
     static const task_command command = {.names = {.text = "text", .pair = "pair"},
@@ -434,6 +463,7 @@ static int attribute_run(const common_options *options)
     check_float32(options, "an attribution");
     check_numbers(o);
     output_paths_read(options, &o->style, &job.paths);
+    check_latex(o, &job.paths);
     const int status = task_run_all(options, &command, &job);
     if (status == EXIT_OK && job.kept)
         output_draw(options, &job.paths, DRAWING(attribute_draw), job.kept, &o->style, NULL, NULL);
@@ -479,6 +509,8 @@ static const option look[] = {
     FIGURE_STYLE_ROWS(attribute_options, style),
     {"numbers", 0, "FILE", "the attributions of the text as .csv: part, index, label, attribution",
      TEXT_AT(attribute_options, numbers), .role = OPTION_OUTPUT},
+    {"latex", 0, "FILE", "a .tex file beside the figure: \\includegraphics, caption and label",
+     TEXT_AT(attribute_options, latex), .role = OPTION_OUTPUT, .needs = "out"},
     {.name = NULL},
 };
 static const option_group groups[] = {{asked, 0, NULL}, {look, 0, "the figure"}, {NULL, 0, NULL}};

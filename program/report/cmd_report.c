@@ -205,34 +205,35 @@ static void parse_sizes(common_options *options, const char *text, void *target)
         usage_wrong(options, "%s", error.message);
 }
 
-static const char *const part_names[] = {
-    [PART_LATENCY] = "latency", [PART_VERIFY] = "verify", [PART_RECEPTIVE_FIELD] = "receptive-field"};
+static const char *const part_names[] = {[PART_LATENCY] = "latency",
+                                         [PART_VERIFY] = "verify",
+                                         [PART_RECEPTIVE_FIELD] = "receptive-field",
+                                         [PART_COUNT] = NULL};
+static const char *const measured_names[] = {[PART_LATENCY] = "latency", [PART_VERIFY] = "verify", NULL};
 
-/* Fills report_options.parts. Only the first `count` names are known here. */
-static void parse_parts(common_options *options, const char *text, part_choice *parts, part_choice choice, size_t count)
+/* Fills report_options.parts. */
+static void parse_parts(common_options *options, const char *text, part_choice *parts, part_choice choice,
+                        const char *const *names)
 {
-    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        const size_t length = strcspn(at, ",");
-        size_t k = 0;
-        while (k < count && (strlen(part_names[k]) != length || strncmp(at, part_names[k], length) != 0)) k++;
-        if (k == count)
-            usage_wrong(options, "--%s: expected some of latency,verify%s, found '%.*s'",
-                        choice == PART_ASKED_FOR ? "with" : "skip", count == PART_COUNT ? ",receptive-field" : "",
-                        (int)length, at);
-        if (parts[k] && parts[k] != choice)
-            usage_wrong(options, "--with and --skip both name '%s': leave it out of one of them", part_names[k]);
-        parts[k] = choice;
-    }
+    int length;
+    unsigned chosen;
+    const char *wrong = options_names_read(text, names, &chosen, &length);
+    if (wrong)
+        usage_wrong(options, "--%s: expected some of latency,verify%s, found '%.*s'",
+                    choice == PART_ASKED_FOR ? "with" : "skip", names == part_names ? ",receptive-field" : "", length,
+                    wrong);
+    for (size_t k = 0; k < PART_COUNT; k++)
+        if (chosen >> k & 1) parts[k] = choice;
 }
 
 static void parse_with(common_options *options, const char *text, void *target)
 {
-    parse_parts(options, text, target, PART_ASKED_FOR, PART_RECEPTIVE_FIELD);
+    parse_parts(options, text, target, PART_ASKED_FOR, measured_names);
 }
 
 static void parse_skip(common_options *options, const char *text, void *target)
 {
-    parse_parts(options, text, target, PART_LEFT_OUT, PART_COUNT);
+    parse_parts(options, text, target, PART_LEFT_OUT, part_names);
 }
 
 static const option options[] = {
@@ -261,7 +262,7 @@ static const option options[] = {
     {"depth", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)",
      PARSED_AT(report_options, sweep_layers, parse_sizes)},
     {"reps", 0, "N", "samples a point of the sweeps (default 7)", SIZE_AT(report_options, reps, 1, 1000)},
-    {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field; the last is there without being asked for",
+    {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field; of --with and --skip the last decides",
      PARSED_AT(report_options, parts, parse_skip)},
 #if HAVE_VIZ
     {"training-log", 0, "RUN", "show this run of training, a folder or its log.jsonl (default: that beside the model)",

@@ -3,6 +3,7 @@
 They are what `deberta attribute --json` prints (docs/attribution.md): the program computes them."""
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -42,10 +43,14 @@ class Attribution:
                 return Path(path).read_bytes()
         return _program.Figure(drawn(".svg"), "attributions", drawn, [self._command[1]])
 
-    def save(self, path: Any, **style: Any) -> None:
-        """Writes the figure in the format of the suffix: .svg, .pdf or .png."""
+    def save(self, path: Any, latex: Any = None, **style: Any) -> None:
+        """Writes the figure in the format of the suffix: .svg, .pdf or .png. latex: a .tex file that includes it, with caption and label."""
         output_suffix(path, _program.FORMATS, [self._command[1]])
-        self.figure(**style).save(path)
+        if latex is None:
+            self.figure(**style).save(path)
+            return
+        output_suffix(latex, (".tex",), [self._command[1]])
+        _program.run(*self._command, "--out", os.fspath(path), "--latex", os.fspath(latex), **{**self._options, **style})
 
 
 def attribute(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> Attribution:

@@ -159,7 +159,7 @@ def test_pages_of_newcomers(bench):
                 continue
             said += bench.fine(*words).out
             ran.append(words[0])
-    assert ran == ["attention", "info", "tokenize", "fill-mask", "attention", "attention", "fill-mask", "fill-mask", "attention", "encode"], ran
+    assert ran == ["attention", "info", "tokenize", "fill-mask", "attention", "attention", "fill-mask", "fill-mask", "attention", "attribute", "attention", "encode"], ran
     rows = re.findall(r"^\| (?:nothing|c2\w in all layers) \| (.*) \|$", bench.read(os.path.join(bench.root, "docs", "tutorial.md")), re.M)
     answers = [(word.strip('"'), share) for row in rows for word, share in re.findall(r'(\S+) (0\.\d{3})', row)]
     assert len(answers) == 9 and all(f"  {share}  {word}\n" in said for word, share in answers), (answers, said)

@@ -20,13 +20,14 @@ KINDS = {
     "four-types": (("--text", SENTENCE, *TWO_HEADS), r"$PQ[\delta (i,j)]$ $\cdot $ $PK[\delta (i,j)]$,"),
     "kernel": ((*PAIR, *ONE_HEAD), ""), "embeddings": (("--text", SENTENCE), r"$H[L-1]$."), "error": (("--text", SENTENCE), r"|float32 $-$ float64|"),
     "trace": (("--text", "the boys near the store [MASK] here", "--corrupted", "the boy near the store [MASK] here", "--answer", "were,was"), ""),
+    "attribute": (("--text", "The old sailor told the boys a [MASK] about the sea.", "--answer", "story"), "Shaded: attribution to words. Bars: attribution to distances"),
 }
 WIDTHS = ("85", "174")
 
 
 def draw_all(bench, kinds=None, widths=WIDTHS):
     """Every kind at every width: the names of the .tex files, and what was said of them."""
-    return {f"{kind}-{width}": bench.fine("attention", kind, DEMO, *KINDS[kind][0], "--width-mm", width, "-o", f"{kind}-{width}.pdf",
+    return {f"{kind}-{width}": bench.fine(*(("attribute",) if kind == "attribute" else ("attention", kind)), DEMO, *KINDS[kind][0], "--width-mm", width, "-o", f"{kind}-{width}.pdf",
                                           "--latex", f"{kind}-{width}.tex").err
             for kind in kinds or KINDS for width in widths}
 
@@ -37,7 +38,7 @@ def page_of(pdf):
 
 def test_captions(bench):
     """Symbols of the program are math, so that no character is left that pdflatex does not know; the environment follows the true width."""
-    assert set(KINDS) == {line.split()[0] for line in bench.fine("attention", "list").out.splitlines()}, "every kind"
+    assert set(KINDS) == {"attribute"} | {line.split()[0] for line in bench.fine("attention", "list").out.splitlines()}, "every kind"
     said = draw_all(bench, widths=("85",))
     said.update(draw_all(bench, ("grid", "rollout", "components"), ("174",)))
     for name in said:
@@ -73,3 +74,16 @@ def test_foreign_scripts(bench):
         file = pathlib.Path("f.tex").read_text(encoding="utf-8")
         assert (f"f.tex has {names}, which pdflatex cannot set" in said) == bool(names), f"{text}: {said}"
         assert (f"% Needs LuaLaTeX and a font with: {names} (" in file) == bool(names), f"{text}: {file}"
+
+
+def test_attributions(bench):
+    """The file names model, text and second segment; what cannot be included or has another suffix is refused, and a list of texts."""
+    bench.fine("attribute", DEMO, "--text", "a new store", "--pair", "opened", "--width-mm", "85", "-o", "a.png", "--latex", "a.tex")
+    text = pathlib.Path("a.tex").read_text(encoding="utf-8")
+    for expected in (r"Model: \texttt{", "(SHA-256 ", "text: ``a new store'' and ``opened''. Integrated gradients", r"\includegraphics[width=", "{a.png}", r"\label{fig:a}", "deberta attribute "):
+        assert expected in text, f"{expected}: {text}"
+    for arguments, expected in ((("-o", "a.svg", "--latex", "b.tex"), "--latex includes a .pdf or a .png"), (("-o", "a.pdf", "--latex", "b.txt"), "expected .tex"),
+                                (("-o", "b.pdf", "--text", "another", "--latex", "b.tex"), "a figure shows one text"), (("--latex", "b.tex"), "--out")):
+        done = bench.run("attribute", DEMO, "--text", "a new store", *arguments)
+        said = done.err
+        assert done.code == 2 and expected in said and not pathlib.Path("b.tex").exists(), f"{arguments}: {done.code}, {said}"

@@ -234,8 +234,6 @@ TABLE = [
     ("bench-plot-isa", ["bench", "plot", "--figure", "list", "--isa", "scalar"], 2, ["--isa: plot does not take it"]),
     ("bench-plot-json", ["bench", "plot", "a", "--json", "-o", "a.svg"], 2, ["--json: plot does not take it"]),
     ("bench-threads-letter", ["bench", "kernel", "f", "-n", "8"], 2, ["-n: kernel does not take it; these do: bench"]),
-    ("report-with-and-skip", ["report", TINY, "--with", "verify", "--skip", "latency,verify"], 2, ["--with and --skip both name 'verify'"]),
-    ("report-skip-and-with", ["report", TINY, "--skip", "verify", "--with", "verify"], 2, ["--with and --skip both name 'verify'"]),
     ("bench-out-spreadsheet", ["bench", TINY, "-o", "x.xlsx"], 2, ["--out: 'x.xlsx' is the name of a spreadsheet; expected", ".csv", "--format"]),
     ("bench-position-cache", ["bench", TINY, "--position-cache", "foo"], 2, ["--position-cache", "foo"]),
     ("bench-mix", ["bench", TINY, "--mix", "0"], 2, ["--mix", "0"]),

@@ -6,6 +6,7 @@ SPDX-License-Identifier: MIT
 """
 import json
 import shlex
+import shutil
 
 from cases_report_page import Page, a_browser, report, set_box, two_digits
 from helpers import DEMO, check, contains, equal
@@ -200,3 +201,20 @@ def test_contrast_and_names(bench):
             !(e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim())).map((e) => e.outerHTML)""")
         equal(unnamed, [], "names for a screen reader")
         equal(page.text("#formula msqrt"), "3d", "the root")
+
+
+def test_long_labels_stay_in_their_step(bench):
+    """The widest letters: the name gives way, and the percent is in the frame."""
+    shutil.copytree(DEMO, bench.path("wide"))
+    config = json.loads(bench.read("wide/config.json"))
+    config["id2label"] = {key: f"{chr(77 + int(key) % 11)}{'WM' * 10}" for key in config["id2label"]}
+    config.pop("label2id", None)
+    bench.write("wide/config.json", json.dumps(config))
+    with a_browser() as browser:
+        url = report(bench, "wide", "--text", "a new store")
+        for width in (390, 1024, 1440):
+            browser.resize(width, 900)
+            Page(browser, url)
+            out = browser.evaluate("""[...document.querySelectorAll('#way small')].filter((line) => line.textContent && line.scrollWidth > line.clientWidth).map((line) => line.textContent)""")
+            equal(out, [], f"{width} pixels")
+            check(browser.evaluate("[...document.querySelectorAll('#way .answer-step small')].some((line) => line.textContent.includes('%'))"), "there are answers")

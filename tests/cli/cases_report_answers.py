@@ -28,12 +28,12 @@ def parts_of(bench, folder="r"):
 
 
 def test_parts(bench):
-    """Without a word only what is quick; --skip against those that ask for latency decides; options of the sweeps ask for them."""
+    """Without a word only what is quick; of two options that name a part the last decides; options of the sweeps ask for them."""
     quick = ["--reps", "1", "--isa", "scalar", "-q"]
     for k, (options, wanted) in enumerate((([], {"receptive-field"}), (["--skip", "latency,verify"], {"receptive-field"}), (["--skip", "receptive-field"], set()),
                                            (["--with", "verify"], {"verify", "receptive-field"}), (["-n", "4", *quick], {"latency", "receptive-field"}),
                                            (["-n", "4", *quick, "--skip", "latency"], {"receptive-field"}),
-                                           (["--skip", "latency", "--with", "verify"], {"verify", "receptive-field"}))):
+                                           (["--skip", "latency,verify", "--with", "verify"], {"verify", "receptive-field"}))):
         bench.fine("report", TINY, "-q", *options, "-o", f"r{k}")
         equal(parts_of(bench, f"r{k}"), wanted, " ".join(options))
     check_message(bench.run("report", TINY, "--with", "receptive-field", "-o", "no"), 2, ["--with", "latency,verify", "'receptive-field'"])

@@ -19,6 +19,9 @@ def test_they_add_up_and_are_drawn(demo, tmp_path):
     assert abs(everything - found.sum) < 1e-6 and found.gap <= 0.01
     assert abs(found.sum - (found.value - found.baseline_value)) <= found.gap * abs(found.value - found.baseline_value) + 1e-6
     found.save(tmp_path / "a.svg", width_mm=85)
+    found.save(tmp_path / "b.pdf", latex=tmp_path / "b.tex")
+    text = (tmp_path / "b.tex").read_text(encoding="utf-8")
+    assert "{b.pdf}" in text and "Integrated gradients of the" in text, text
     assert b"opened" in (tmp_path / "a.svg").read_bytes()
     refuses(deberta_c.ArgumentError, "float32 only", lambda: demo.attribute("a store", precision="int8"))
     with demo.ablate("c2p@all"):

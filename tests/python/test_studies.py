@@ -542,14 +542,20 @@ def test_decoder_bundled_items(bench):
 
 def test_trace_of_number(bench):
     """On a few sentences of our own: both runs are those of fill-mask, and the table is the sum over items of what its data has."""
-    nouns = [("boy", "horses"), ("store", "boys"), ("horse", "boys")]
-    lines = [{"sentence_good": f"The {subject} of the {other} {'was' if other.endswith('s') else 'were'} here.",
-              "sentence_bad": f"The {subject} of the {other} {'were' if other.endswith('s') else 'was'} here."} for subject, other in nouns]
+    nouns = [("boy", "horses", "of the"), ("store", "boys", "of the"), ("horse", "boys", "of the"), ("boy", "horses", "who had seen the"), ("store", "boys", "that had the")]
+    lines = [{"sentence_good": f"The {subject} {between} {other} {'was' if other.endswith('s') else 'were'} here.",
+              "sentence_bad": f"The {subject} {between} {other} {'were' if other.endswith('s') else 'was'} here."} for subject, other, between in nouns]
+    marked = {"sentence_good": "The boy who has the horses was here.", "sentence_bad": "The boy who has the horses were here."}  # the clause says the number
     with zipfile.ZipFile(bench.path("own.zip"), "w") as archive:
-        archive.writestr("data/distractor_agreement_relational_noun.jsonl", "\n".join(map(json.dumps, lines)))
-    found = json.loads(run(bench, "study", "trace", DEMO, "--blimp", "own.zip", "-t", "1", "--json"))
+        for kind, some in (("relational_noun", lines[:3]), ("relative_clause", [*lines[3:], marked])):
+            archive.writestr(f"data/distractor_agreement_{kind}.jsonl", "\n".join(map(json.dumps, some)))
+    traced = ("study", "trace", "traced.csv", "--trace", DEMO, "--blimp", "own.zip", "--json")
+    found, whole = json.loads(run(bench, *traced)), Path("traced.csv").read_text(encoding="utf-8")
+    Path("traced.csv").write_text("".join(whole.splitlines(keepends=True)[:3]), encoding="utf-8")  # stopped after two items
+    equal((json.loads(run(bench, *traced))["data"], Path("traced.csv").read_text(encoding="utf-8")), (found["data"], whole))
+    contains(run(bench, "study", "trace", "none.csv", code=3), "none.csv: cannot be opened")
     data, table = rows_of(found["data"]), {row["from the clean run"]: row for row in rows_of(found["together"])}
-    assert len(data) == 3, found["note"]
+    assert [(row["set"], row["line"]) for row in data] == [*(("relational_noun", k) for k in (1, 2, 3)), *(("relative_clause", k) for k in (1, 2))], found["note"]
     difference = sum(row["clean"] - row["corrupted"] for row in data)
     for name, title in (("c2c", "c2c"), ("c2p", "c2p"), ("p2c", "p2c"), ("terms", "all terms"), ("heads", "outputs of heads")):
         for column, prefix in (("subject and distractor exchanged", ""), ("control: another subject of the same number", "control_")):

@@ -1,8 +1,9 @@
 /* Writes a LaTeX environment for any class. The figure keeps its size where it fits, and otherwise takes that of the
  * column and of the page.
  * SPDX-License-Identifier: MIT */
-#include "program/attention/figure_latex.h"
+#include "program/frame/figure_latex.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/text.h"
@@ -53,12 +54,15 @@ static void put_text(const latex_file *file, const char *text)
     latex_scripts_add(file->scripts, text);
 }
 
-static void put_caption(const latex_file *file, const figure_source *source, const figure_style *style,
-                        const char *caption)
+/* "s" behind what a list such as 0-4,7 numbers. */
+static const char *plural_of(const char *list) { return list && strpbrk(list, ",-") ? "s" : ""; }
+
+static void put_caption(const latex_file *file, const figure_style *style, const char *caption)
 {
     const char *text = provenance_of(style, "Text"), *pair = provenance_of(style, "Pair"),
                *digest = provenance_of(style, "Model SHA-256"), *note = style->note;
-    const char *model = provenance_of(style, "Model"), *ids = provenance_of(style, "Input ids");
+    const char *model = provenance_of(style, "Model"), *ids = provenance_of(style, "Input ids"),
+               *layers = provenance_of(style, "Layers"), *heads = provenance_of(style, "Heads");
     FILE *out = file->out;
     if (caption) put_text(file, caption);
     if (caption) fputc(' ', out);
@@ -78,8 +82,10 @@ static void put_caption(const latex_file *file, const figure_source *source, con
         put_text(file, pair);
         fputs("''", out);
     }
-    fprintf(out, "%s%s %s, head%s %s.", model ? "; layer" : "Layer", source->layer_count == 1 ? "" : "s",
-            provenance_of(style, "Layers"), source->head_count == 1 ? "" : "s", provenance_of(style, "Heads"));
+    if (layers && heads)
+        fprintf(out, "%s%s %s, head%s %s", model ? "; layer" : "Layer", plural_of(layers), layers, plural_of(heads),
+                heads);
+    if (model || layers) fputc('.', out);
     if (!note) return;
     fputc(' ', out);
     put_text(file, note);
@@ -119,19 +125,18 @@ static void put_head(FILE *out, const char *command, bool wide, const figure_not
                 scripts->names);
 }
 
-deberta_status figure_latex_write(const figure_source *source, const figure_style *style, const char *caption,
+deberta_status figure_latex_write(const char *path, const char *figure, const figure_style *style, const char *caption,
                                   const figure_notes *page, figure_latex_facts *facts, atomic_file **file,
                                   deberta_error *err)
 {
     const bool wide = page->page_width > widest_column;
-    const char *path = source->asked->latex, *figure = figure_latex_includes(&source->options->outs),
-               *environment = wide ? "figure*" : "figure";
+    const char *environment = wide ? "figure*" : "figure";
     const size_t lines = count_lines(style, caption, wide);
     char *text = NULL;
     size_t text_bytes = 0;
     FILE *out, *body = open_memstream(&text, &text_bytes);
     if (!body) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "the caption has no room in memory");
-    put_caption(&(latex_file){body, &facts->scripts}, source, style, caption);
+    put_caption(&(latex_file){body, &facts->scripts}, style, caption);
     const bool written = stream_close(body);
     deberta_status status = DEBERTA_OK;
     if (!written) status = status_fail(err, DEBERTA_E_MEMORY, "the caption has no room in memory");
@@ -151,4 +156,17 @@ deberta_status figure_latex_write(const figure_source *source, const figure_styl
 fail:
     free(text);
     return status;
+}
+
+void figure_latex_tell(const common_options *options, const char *path, const figure_latex_facts *facts,
+                       double height_mm, const char *lower)
+{
+    if (*facts->scripts.names)
+        say_note(options, "note: %s has %s, which pdflatex cannot set: use LuaLaTeX and a font with these letters",
+                 path, facts->scripts.names);
+    if (facts->is_too_high)
+        say_note(options,
+                 "note: %s: with its caption the figure is higher than a page of LaTeX's article and is included "
+                 "smaller than its %.0f mm; lower with %s",
+                 path, height_mm, lower);
 }

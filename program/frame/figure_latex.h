@@ -5,7 +5,8 @@
 
 #include "core/io/atomic_file.h"
 #include "output/latex_text.h"
-#include "program/attention/figure_source.h"
+#include "program/frame/options.h"
+#include "viz/figure.h"
 
 /* Facts about the file that the author of a paper needs. */
 typedef struct figure_latex_facts {
@@ -17,8 +18,13 @@ typedef struct figure_latex_facts {
 /* Returns the path that LaTeX can include, preferring a PDF over a PNG; NULL if there is neither. */
 const char *figure_latex_includes(const text_list *paths);
 
-/* Writes the file under a temporary name, which becomes final at commit. style: with note and provenance. caption:
- * may be NULL; further facts about the source follow it. page: size of the figure's page. */
-deberta_status figure_latex_write(const figure_source *source, const figure_style *style, const char *caption,
+/* Writes the file under a temporary name, which becomes final at commit. figure: path that the file includes. style:
+ * with note and provenance, whose model, text, layers and heads follow the caption. caption: may be NULL. page: size of
+ * the figure's page. */
+deberta_status figure_latex_write(const char *path, const char *figure, const figure_style *style, const char *caption,
                                   const figure_notes *page, figure_latex_facts *facts, atomic_file **file,
                                   deberta_error *err);
+
+/* Notes the facts that the author of a paper needs. lower: the options that make the figure lower. */
+void figure_latex_tell(const common_options *options, const char *path, const figure_latex_facts *facts,
+                       double height_mm, const char *lower);
