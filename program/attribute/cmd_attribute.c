@@ -369,7 +369,7 @@ static void note_gap(const attribute_job *job, const deberta_attribution_options
                  found->steps, o->steps ? "; without --steps they are doubled until it is at most 1 %" : "");
 }
 
-/* Says where a figure comes from, which is drawn when model and text are gone. */
+/* Copies the facts about the source of a figure, which is drawn after model and text are released. */
 static void name_source(const attribute_job *job, const task_text *text, attributed_text *to)
 {
     const common_options *options = job->run->options;

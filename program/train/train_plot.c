@@ -36,7 +36,8 @@ typedef struct plot_job {
 
 /* ------------------------------------------------------------------------------------------------------------ groups */
 
-/* Returns the length of a name without its number: "sift-12" is "sift". */
+/* Returns the length of a name without a number at its end and the dash, dot or underscore before it: "sift-12" is
+ * "sift". */
 static size_t group_length(const char *name)
 {
     size_t length = strlen(name);

@@ -12,7 +12,7 @@
 
 static bool joins_words(char c) { return isalnum((unsigned char)c) || (unsigned char)c >= 0x80; }
 
-/* The next occurrence of a word in a text, as a whole word. */
+/* Returns the next occurrence of a word in a text, as a whole word; NULL: none. */
 static const char *find_occurrence(const char *text, const char *from, const char *word)
 {
     const size_t bytes = strlen(word);
@@ -24,13 +24,13 @@ static const char *find_occurrence(const char *text, const char *from, const cha
     return NULL;
 }
 
-/* Returns the segment that token t is of. */
+/* Returns the segment of token t. */
 static const char *segment_of(const asked_text *in, size_t t)
 {
     return in->tokens->token_types[t] ? in->given->pair : in->given->text;
 }
 
-/* Marks the tokens of a segment that a range of its bytes has a part of. */
+/* Marks the tokens of a segment that overlap a range of its bytes. */
 static void mark_tokens(const asked_text *in, const char *segment, deberta_span range, bool *marked)
 {
     for (size_t t = 0; t < in->tokens->count; t++) {
