@@ -94,8 +94,7 @@ function drawAttribution() {
     const {tokens, distances} = attribution, limit = Math.max(...tokens.map((token) => Math.abs(token.word + positionOf(token))));
     strip.replaceChildren(...tokens.map((token) => attributedToken(text.tokens[token.index], token, limit)));
     [...strip.children].forEach((button, k) => { button.tabIndex = k ? -1 : 0; });
-    byId('attribution-distances').hidden = !distances.length;
-    byId('attribution-distances').lastElementChild.replaceChildren(...distances.length ? [distanceBars(text, distances)] : []);
+    byId('attribution-distances').replaceChildren(...distances.length ? [distanceBars(text, distances)] : []);
     byId('attribution-numbers').lastElementChild.replaceChildren(...numbersOfAttribution(text, attribution));
 }
 
