@@ -25,7 +25,7 @@ typedef struct behaviour_options {
 enum { BEHAVIOUR_NUMBERS = 8 };
 
 typedef struct behaviour_number {
-    const char *name; /* name of the test; static */
+    const char *name; /* static text */
     double value;
 } behaviour_number;
 

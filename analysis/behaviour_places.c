@@ -13,7 +13,8 @@ enum { TRIALS = 4 };
  * a change. */
 static const double rounding_of_a_layer = 64, distinct_factor = 8;
 
-/* Returns the length of the shortest text in which a query has keys at both distances, on one side or on both. */
+/* The length of the shortest text in which a query has keys at both distances, on one side or on both, and the place of
+ * that query. */
 typedef struct text_room {
     size_t query, tokens;
 } text_room;

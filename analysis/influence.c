@@ -15,7 +15,7 @@
 static const double largest_step = 0.5; /* largest step, as a part of the row's length; each next one is half */
 static const double noise_step = 1.0 / (1 << 18); /* step so small that float32 shows nothing but rounding */
 static const double float64_step = 1e-5;
-static const double above_noise = 10; /* number of influences compared with float64 */
+static const double above_noise = 10; /* least influence that is compared with float64, in noise floors */
 
 typedef struct influence_work {
     scope memory; /* memory of the arrays */

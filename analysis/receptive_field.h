@@ -30,9 +30,8 @@ typedef struct receptive_field {
     size_t unique_count; /* number of distances that share their row with no other */
     ptrdiff_t *unique;   /* [unique_count], ascending */
     ptrdiff_t unique_min, unique_max;
-    size_t run_left,
-        /* number of keys to the left and right of 0 that are unique without a gap; 0 itself is between them */
-        run_right;
+    /* number of keys to the left and right of 0 that are unique without a gap; 0 itself is between them */
+    size_t run_left, run_right;
 } receptive_field;
 
 /* Reads what a model's configuration says of positions, for a made-up model or a folder that need not hold weights:
@@ -63,7 +62,7 @@ typedef enum field_definition {
     FIELD_DEFINITIONS
 } field_definition;
 
-const char *field_definition_name(field_definition definition); /* names of the members */
+const char *field_definition_name(field_definition definition); /* Returns the name of the member. */
 size_t composed_field_value(const composed_field *composed, field_definition definition);
 
 /* Composes the field; composed [layers]: entry k is k + 1 layers. */
@@ -95,6 +94,6 @@ size_t receptive_field_longest_of_model(const deberta_model_info *info, deberta_
 /* Counts, for a query at `position` in a text of `length` tokens, the keys whose distance from it is unambiguous among
  * all distances of that text, and among the distances of this query alone. */
 void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own);
-/* Counts the tokens of such a text all of whose keys have different rows, and finds the first of them; they are
+/* Counts the tokens of such a text whose keys all have different rows, and finds the first of these tokens; they are
  * neighbours. */
 size_t receptive_field_seeing_tokens(const receptive_field *field, size_t *first);

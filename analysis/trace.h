@@ -56,8 +56,8 @@ typedef struct trace_report {
     double *states;                  /* [L + 1][tokens] */
     double *heads;                   /* [L][A] */
     double *terms;                   /* [TRACE_TERMS][L][A] */
-    double together[TOGETHER_COUNT]; /* where all layers and heads are asked for */
-    size_t states_end; /* number of H[0] ... that are read: the Enhanced Mask Decoder does not read H[L] */
+    double together[TOGETHER_COUNT]; /* filled where all layers and heads are requested */
+    size_t states_end; /* H[0] ... H[states_end - 1] are read: the Enhanced Mask Decoder does not read H[L] */
     size_t variants;
 } trace_report;
 

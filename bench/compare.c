@@ -437,7 +437,7 @@ static bool dates_of(const compare_side *side, const char **first, const char **
     return true;
 }
 
-/* Reports it if one side ran before the other: load and temperature then differ between the sides. */
+/* Reports a side that ran before the other, since load and temperature then differ between the sides. */
 static void say_order(result *r, const compare_side *a, const compare_side *b)
 {
     const char *first_a, *last_a, *first_b, *last_b;

@@ -43,7 +43,7 @@ typedef struct cost_stage {
 
 typedef struct cost {
     cost_stage stage[PROFILE_STAGES], total;
-    double part_flops[PROFILE_PARTS];  /* attention over reachable rows only, so a part has a rate below the peak */
+    double part_flops[PROFILE_PARTS];  /* of attention, over reachable rows: a part has a rate below the peak */
     double table_rows, reachable_rows; /* S, and its mean over the queries; for a batch weighted by tokens */
 } cost;
 

@@ -64,8 +64,8 @@ static bool is_restored(const measured_problem *m, const problem_array *array)
     return array->kind != ARRAY_INPUT && problem_description(m->problem.slot)->restored;
 }
 
-/* Allocates vectors at the engine's distance from each other, since streams a multiple of 4 KiB apart differ in
- * speed. */
+/* Allocates an array. A vector lies as far from the next as in the engine, since streams a multiple of 4 KiB apart
+ * differ in speed. */
 static float *take_memory(arena *memory, const problem_array *array)
 {
     const bool is_vector = array->blocks * array->rows == 1;

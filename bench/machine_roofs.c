@@ -248,8 +248,9 @@ static void measure_bandwidth(executor *by, machine_roof *roof, stream *s)
     }
 }
 
-/* Returns the blocks of each of three arrays: four times the caches together, at least 192 MiB, at most a quarter of
- * the free memory and 1 GiB, since a guest may see the whole cache of its host. */
+/* Returns the blocks of each of three arrays, which together have four times the size of the caches, at least 192 MiB,
+ * and at most a quarter of the free memory and 1 GiB: a guest may see the whole cache of its host, and four times that
+ * would take too long. */
 static size_t stream_blocks(const topology_info *machine)
 {
     size_t mebibyte = (size_t)1 << 20;

@@ -59,7 +59,7 @@ typedef struct machine_stream machine_stream;
 /* Allocates it; NULL if there is not enough memory. */
 machine_stream *machine_stream_new(const topology_info *machine);
 void machine_stream_free(machine_stream **stream);
-/* Returns the bandwidth of reading the next blocks, in pieces of 3 MiB, in GB/s, and adds its time. */
+/* Returns the bandwidth of reading the next blocks of 3 MiB, in GB/s, and adds its time. */
 double machine_slice_reading(machine_stream *stream, executor *by, double *seconds);
 
 /* Returns the clock rate in GHz of a thread right after two milliseconds of the widest products: a processor lowers

@@ -157,7 +157,7 @@ static deberta_status serve(const request_stream *s, request_way way, requests_s
     return DEBERTA_OK;
 }
 
-/* Encodes the longest batch once without counting it, for pages, caches and sleeping threads. */
+/* Encodes the longest request once without counting it, for pages, caches and sleeping threads. */
 static deberta_status warm_up(const request_stream *s, deberta_error *err)
 {
     deberta_outputs outputs;

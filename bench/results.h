@@ -37,7 +37,7 @@ typedef struct bench_result {
     double *samples; /* [time.count] seconds of one encode */
     size_t *visit;   /* [time.count] visit in which a sample was taken, ascending; NULL: unknown, as for the next
                       * two */
-    double *at;      /* [time.count] begin of a sample, in seconds since the sweep began */
+    double *at;      /* [time.count] start of a sample, in seconds since that of the sweep */
     size_t *warm;    /* [visits] uncounted encodes before the samples of a visit */
     size_t visits;
     statistics_summary time;

@@ -109,7 +109,7 @@ static void put_breakdown(json_t *to, const bench_result *r)
     put_then(to, "breakdown_peak_then", &r->breakdown_peak_then);
 }
 
-/* Writes for each sample its visit and its begin, and for each visit the encodes before. */
+/* Writes for each sample its visit and its start, and for each visit the encodes before. */
 static void put_visits(json_t *to, const bench_result *r)
 {
     if (!r->visit || !r->at || !r->warm) return;

@@ -53,7 +53,7 @@ typedef struct sweep_options {
     bool breakdown; /* true: stages are measured as well */
     bool pin_threads;
     bool skip_roofs; /* true: limits are not measured beforehand, and there is no % of peak */
-    /* slices of the limits between samples, at most as a fraction of the samples' time; 0: none */
+    /* most time of the slices of the limits between samples, as a fraction of the samples' time; 0: no slices */
     double roof_share;
     size_t repetitions; /* least number of samples of a point; 0: SWEEP_DEFAULT_REPETITIONS */
     /* least measured time of a point, up to SWEEP_MAX_SAMPLES samples; negative: SWEEP_DEFAULT_MIN_SECONDS, or 0 if

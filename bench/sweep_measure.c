@@ -1,4 +1,5 @@
-/* Runs the points of a sweep: in a child process for memory, then for time, then for stages.
+/* Runs the points of a sweep: in a child process, which reads its own peak of memory; then for time; then for stages.
+ *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
@@ -322,9 +323,9 @@ deberta_status sweep_sample_all(sweep *s, deberta_error *err)
 
 /* ----------------------------------------------------------------------------------------------------------- stages */
 
-/* Range of encodes that run with clocks on. The one whose time is nearest to the median without clocks is reported,
- * as a whole (medians of single stages would not add up to anything). If none is near, because of other load, more
- * are taken. */
+/* Least and largest number of encodes that run with clocks on. The one whose time is nearest to the median without
+ * clocks is reported, as a whole (medians of single stages would not add up to anything). If none is near, because of
+ * other load, more are taken. */
 enum { LEAST_PROFILED = 5, MOST_PROFILED = 60 };
 #define NEAR_ENOUGH           0.03
 #define MOST_PROFILED_SECONDS 5

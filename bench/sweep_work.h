@@ -37,7 +37,7 @@ typedef struct sweep_point {
     double estimate;        /* seconds of one encode, as far as known; 0: unknown */
     size_t wanted;          /* number of samples: room of result.samples */
     size_t taken;           /* number of samples taken */
-    double others, counted; /* seconds that other processes used, out of so many */
+    double others, counted; /* seconds that other processes used, and those over which they were counted */
     bool varies;            /* true: an encode gave other bits than the first */
     profiled_encode profiled;
     point_slices slices, profiled_slices; /* slices between samples, and between encodes with clocks */

@@ -27,7 +27,7 @@ typedef struct training_bench_options {
     size_t micro_tokens;
     bool recomputes; /* as in learner_options */
     bool decodes;    /* true: through the Enhanced Mask Decoder, if the model has one */
-    /* slices of the machine's limit between steps, at most as a fraction of the steps' time; 0: none */
+    /* most time of the slices of the machine's limit between steps, as a fraction of the steps' time; 0: no slices */
     double roof_share;
     uint64_t seed;
 } training_bench_options;

@@ -38,7 +38,7 @@ typedef struct verify_row {
     verify_place place;
     size_t values;                        /* number of compared values */
     size_t differing;                     /* number of values whose bits differ from scalar's */
-    bool has_error;                       /* number of values compared with float64 */
+    bool has_error;                       /* whether values were compared with float64 */
     double worst, percentile_999, median; /* error in units of eps scale */
     double worst_ulp, ulp_999;            /* error in units of the last place of the exact value, rounded to float */
     verify_norms norms;
@@ -87,14 +87,14 @@ typedef struct verify_texts {
     size_t sequences;
 } verify_texts;
 
-/* Verifies texts with everything that a batch can have in the same way. */
+/* Verifies in the same way texts with everything that a batch can have. */
 deberta_status verify_texts_of(verify_report *report, const verify_options *options, const char *path,
                                const char *label, const verify_texts *texts, deberta_error *err);
 
 /* Error that each layer may add to that of a model, in eps times the largest magnitude. */
 double verify_limit_of_a_layer(deberta_precision precision);
 
-/* Checks that a sequence gives the same bits as on the scalar tier with one thread in every other way: with 1, 2 and 3
+/* Checks that a sequence has the bits of the scalar tier with one thread in every other setting: with 1, 2 and 3
  * threads, in a batch with other sequences, with padding after it, and while it is observed. */
 deberta_status verify_invariance(verify_report *report, const verify_options *options, const char *path,
                                  const char *label, const int32_t *ids, size_t tokens, deberta_error *err);
@@ -103,14 +103,14 @@ deberta_status verify_invariance(verify_report *report, const verify_options *op
 deberta_status verify_sequences(verify_report *report, const verify_options *options, const char *path,
                                 const char *label, const int32_t *ids, const size_t *starts, size_t sequences,
                                 deberta_error *err);
-/* Verifies small made-up models that together use every part of the engine in the same way. */
+/* Verifies in the same way small made-up models that together use every part of the engine. */
 deberta_status verify_standard(verify_report *report, const verify_options *options, deberta_error *err);
 /* Fills ids that repeat now and then, as words do; the same for a seed. */
 void verify_make_ids(int32_t *ids, size_t tokens, size_t vocabulary, uint64_t seed);
 
 /* ------------------------------------------------------------------------------------------------ for its own parts */
 
-/* The model to be verified, with its planted fault, and its description. */
+/* Opens the model to be verified, with its planted fault, and describes it. */
 deberta_status verify_open(deberta_model **model, deberta_model_info *info, const verify_options *options,
                            const char *path, deberta_error *err);
 

@@ -64,7 +64,7 @@ static deberta_status look_at_attention(void *context, const deberta_attention_b
     return DEBERTA_OK;
 }
 
-/* Copies H[L] of the sequence to hidden [tokens][h]. */
+/* Encodes the arrangement in a session of its own, and copies H[L] of the judged sequence to hidden [tokens][h]. */
 static deberta_status verify_invariance_encode(float *hidden, const verify_options *options, const deberta_model *model,
                                                size_t h, deberta_isa isa, size_t way, const arrangement *a,
                                                size_t tokens, deberta_error *err)

@@ -193,7 +193,7 @@ static double largest(const double *x, size_t n)
     return m;
 }
 
-/* Compares one quantity of count values. `columns` and `where` only name the place of the worst. */
+/* One quantity of `count` values to be compared. `columns` and `where` only name the place of the worst. */
 typedef struct compared {
     verify_place place;
     const char *where;

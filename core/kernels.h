@@ -295,8 +295,8 @@ typedef struct dropout_task {
      *     y   = fma(d * r, gamma, beta)                                                                               \
      * A sum has 16 partials, element e in partial e mod 16 in increasing e, combined by halves: s[l] + s[l + 8], then \
      * + 4, + 2, + 1. Two passes, because E[x^2] - mu^2 loses all digits when |mu| >> sigma. y may be x.               \
-     * Error <= (1.5 ceil(n / 16) + 16) 2^-24 ((|x| + mean|x|) r |gamma| + |beta|), to first order; the mean is as     \
-     * exact as the numbers that it is made of are small. */                                                           \
+     * Error <= (1.5 ceil(n / 16) + 16) 2^-24 ((|x| + mean|x|) r |gamma| + |beta|), to first order: the error of       \
+     * the mean is relative to mean|x|. */                                                                             \
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
     /* x[e] = f(x[e]), e < n. Formulas and bounds: simd/math_coefficients.h */                                         \
@@ -350,7 +350,8 @@ typedef struct kernels {
 } kernels;
 
 /* Each function overrides the slots that it implements: software fmaf and any processor (scalar), the same source for
- * processors with FMA (scalar_fma), and so on. They are called in the order of core/base/tiers.h. */
+ * processors with FMA (scalar_fma), and so on. kernels_select calls those
+ * of the tiers up to the chosen one, lowest first, and the parts that the chosen tier has. */
 #define X(NAME, name, ...) void kernels_init_##name(kernels *table);
 TIER_LIST(X)
 PART_LIST(X)

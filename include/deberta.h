@@ -95,9 +95,8 @@ DEBERTA_API const char *deberta_version(void);
 typedef int deberta_status;
 enum {
     DEBERTA_OK = 0,
-    DEBERTA_E_ARGUMENT =
-        -1,              /* a wrong call: NULL for a required argument, an id outside the vocabulary, an empty batch */
-    DEBERTA_E_FILE = -2, /* a file is missing or unreadable */
+    DEBERTA_E_ARGUMENT = -1,    /* a wrong call: a required argument is NULL, an id is unknown, the batch is empty */
+    DEBERTA_E_FILE = -2,        /* a file is missing or unreadable */
     DEBERTA_E_FORMAT = -3,      /* a file exists but is damaged, or not of the kind that its name says */
     DEBERTA_E_UNSUPPORTED = -4, /* understood, but not supported by this library */
     DEBERTA_E_MEMORY = -5,      /* out of memory, or above the caller's limit */
@@ -351,9 +350,9 @@ DEBERTA_API const char *deberta_component_name(deberta_component component);
  * layer's interventions (with the means of the encoder's own pass). */
 typedef enum deberta_ablation_kind {
     DEBERTA_ABLATE_ZERO = 0, /* the term is 0 */
-    DEBERTA_ABLATE_MEAN      /* the token's own vector in the term, q_i or (p2c) k_j, is replaced by its mean over the
-                              *                                tokens of the sequence, holes left out: the term then no
-                              * longer depends on the token */
+    /* the mean over the tokens of the sequence, without holes, replaces the token's own vector in the term, q_i or
+     * (p2c) k_j: the term then no longer depends on the token */
+    DEBERTA_ABLATE_MEAN
 } deberta_ablation_kind;
 
 #define DEBERTA_EVERY ((size_t)-1)
@@ -389,8 +388,8 @@ typedef struct deberta_session_options {
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; where several name the same
                                           place, the last one counts */
     size_t ablation_count;
-    deberta_threads *shared_threads; /* threads to use, which fix their number; threads and pin_threads must then be 0.
-                                        NULL: threads of its own */
+    deberta_threads *shared_threads; /* threads that the session uses, all of them; threads and pin_threads must then be
+                                        0. NULL: threads of its own */
 } deberta_session_options;
 
 /* Creates a session. DEBERTA_E_ARGUMENT: no model, or one opened with describe_only; a tier that cannot be used here;
@@ -567,13 +566,13 @@ DEBERTA_API int deberta_tokenizer_is_special(const deberta_tokenizer *tokenizer,
 
 typedef struct deberta_text {
     size_t struct_size;
-    const char *text;  /* UTF-8, less than 2 GiB; may hold NUL */
-    size_t text_bytes; /* 0 = the text is terminated, and its length is computed */
-    const char *pair;  /* a second segment, or NULL; an empty one is a segment */
-    size_t pair_bytes; /* as text_bytes */
-    size_t max_tokens; /* cut to at most so many, [CLS] and [SEP] included; of a pair the longer segment loses its last
-                          token until all fits. 0 = cut nothing */
-    int strict;        /* 1 = broken UTF-8 is an error (DEBERTA_E_FORMAT); 0 = U+FFFD replaces it */
+    const char *text;     /* UTF-8, less than 2 GiB; may hold NUL */
+    size_t text_bytes;    /* 0 = the text is terminated, and its length is computed */
+    const char *pair;     /* a second segment, or NULL; an empty one is a segment */
+    size_t pair_bytes;    /* as text_bytes */
+    size_t max_tokens;    /* limit of the tokens, [CLS] and [SEP] included; of a pair the longer segment loses its last
+                             token until all fits. 0 = cut nothing */
+    int strict;           /* 1 = broken UTF-8 is an error (DEBERTA_E_FORMAT); 0 = U+FFFD replaces it */
     int literal_specials; /* 1 = "[MASK]" in a text is six ordinary characters; 0 = the token */
 } deberta_text;
 

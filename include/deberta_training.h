@@ -100,7 +100,7 @@ typedef struct deberta_trainer_options {
     /* Training data: one of the four. */
     const char *batch;   /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
     const char *batches; /* safetensors: the same with a leading axis of steps, used cyclically */
-    /* [text_count]: files, one text a line, documents between empty lines; or one object a line, whose "text" is taken
+    /* [text_count]: files, one text a line, documents between empty lines; or one object a line, whose "text" is read
      */
     const char *const *texts;
     size_t text_count;
@@ -153,7 +153,7 @@ typedef struct deberta_trainer_options {
     int resume; /* 1: resumes from its latest checkpoint, or, if killed before the first one, from the beginning */
     /* steps between checkpoints, 0: never; keep: number of checkpoints that stay */
     size_t checkpoint_every, keep, stop_at, eval_every;
-    size_t skip_bad;          /* limit of steps that are skipped because a loss or gradient is not finite */
+    size_t skip_bad; /* largest number of steps that may be skipped for a loss or gradient that is not finite */
     deberta_dtype save_dtype; /* dtype of the trained model, not of checkpoints: DEBERTA_FLOAT32 or DEBERTA_FLOAT16 */
     size_t patience;          /* number of evaluations without improvement after which the run ends; 0: no limit */
 
@@ -239,12 +239,12 @@ DEBERTA_STATIC_API deberta_status deberta_trainer_step(deberta_trainer *trainer,
 DEBERTA_STATIC_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
                                                       int (*on_step)(void *context, const deberta_training_step *step),
                                                       void *context, int *finished, deberta_error *err);
-/* Saves the model as any program opens it, into a folder that exists; a pair into generator/ and discriminator/ in
- * it. */
+/* Saves the model as a checkpoint that any program opens, in an existing folder; a pair in its subfolders generator/
+ * and discriminator/. */
 DEBERTA_STATIC_API deberta_status deberta_trainer_save(const deberta_trainer *trainer, const char *folder,
                                                        deberta_error *err);
 
-/* The chain of a run: records of what the training was after a step, each with a digest over itself and the record
+/* The chain of a run: records of the state of the training after a step, each with a digest over itself and the record
  * before it (docs/audit.md). */
 
 typedef struct deberta_chain deberta_chain;
@@ -311,7 +311,7 @@ DEBERTA_STATIC_API deberta_status deberta_tokenizer_train(const deberta_tokenize
 
 typedef enum deberta_attribution_method {
     DEBERTA_INTEGRATED_GRADIENTS = 0, /* along the straight line from the baseline to the text */
-    DEBERTA_GRADIENT_INPUT /* gradient at the text times the difference to the baseline; the sum is not exact */
+    DEBERTA_GRADIENT_INPUT /* gradient at the text times the difference to the baseline; no sum is guaranteed */
 } deberta_attribution_method;
 
 /* Inputs that the path from the baseline to the text changes; all others stay as in the text. */
@@ -344,7 +344,7 @@ typedef struct deberta_attribution_options {
     unsigned parts; /* DEBERTA_ATTRIBUTE_WORDS ...; 0: all */
     size_t steps;   /* number of points of the path, by Gauss and Legendre; 0: doubled from 32 on until the gap is small
                        enough */
-    double tolerance;  /* largest gap, for steps 0 */
+    double tolerance;  /* largest gap at which doubling ends, for steps 0 */
     size_t most_steps; /* largest number of points, for steps 0 */
     deberta_isa isa;
     size_t threads; /* 0: all */

@@ -24,8 +24,8 @@ typedef struct deberta_vector_recipe {
 DEBERTA_API deberta_status deberta_vector_recipe_read(deberta_vector_recipe *recipe, const char *folder,
                                                       deberta_error *err);
 
-/* Checks a limit: memory_limit_bytes of the options then bounds the model, the session, and kept_bytes of results that
- * the caller will keep, together. DEBERTA_E_MEMORY, with all parts, if it is too low. */
+/* Checks that the model, a session with these options, and kept_bytes of results that the caller will keep fit together
+ * into memory_limit_bytes (0: no limit). DEBERTA_E_MEMORY, with all parts, if they do not. */
 DEBERTA_STATIC_API deberta_status deberta_session_check_within(const deberta_model *model,
                                                                const deberta_session_options *options,
                                                                size_t kept_bytes, deberta_error *err);

@@ -26,7 +26,7 @@ void *scope_grown(scope *memory, void *items, size_t *capacity, size_t count, si
 /* Formats into memory of the scope. */
 char *scope_text(scope *memory, const char *format, ...) __attribute__((format(printf, 2, 3)));
 char *scope_print(scope *memory, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
-/* Frees memory taken since scope_mark, for work on one text of many. */
+/* scope_release frees memory taken since scope_mark, for work on one text of many. */
 struct scope_piece *scope_mark(const scope *memory);
 void scope_release(scope *memory, struct scope_piece *mark);
 void scope_free(scope *memory);

@@ -121,7 +121,7 @@
 #define TANH_P3      1.333140582e-01f
 #define TANH_P4      -3.333328068e-01f
 
-#define SIGMOID_LOWEST   -100.0f /* sigmoid of it, and of 0.88 of it, is 0 */
+#define SIGMOID_LOWEST   -100.0f /* gates clamp x here, where the computed sigmoid is 0: -inf times 0 is NaN */
 #define GELU_QUICK_SLOPE 1.702f
 #define GELU_TANH_LINEAR 1.595769122f   /* 2 sqrt(2 / pi) */
 #define GELU_TANH_CUBIC  0.07135481283f /* 0.044715 times that */

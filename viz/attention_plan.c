@@ -13,7 +13,7 @@
 /* Lengths in mm */
 static const double widest_cell = 10, widest_annotated_cell = 15, smallest_panel = 10, pleasant_panel = 24,
                     tallest_page = 2000;
-static const double tallest_panels = 209, tallest_without_bars = 218; /* bars and notes take the rest */
+static const double tallest_panels = 209, tallest_without_bars = 218; /* bars and notes need some of a page's 240 */
 static const double pleasant_panels = 150;
 static const double roomy_cell = 1.9;        /* labels of small type are readable in such a cell */
 static const double tallest_beside_bar = 45; /* height of panels that have a colour bar beside them */

@@ -23,8 +23,8 @@ double chart_plot_y(const chart_plot *p, double value)
     return p->area.y + (1 - chart_axis_fraction(&p->y, value)) * p->area.height;
 }
 
-/* Returns the point of the page. Values far outside are limited, since their coordinates would overflow; the clip
- * hides the difference. */
+/* Returns the point of the page. Values far outside are limited to 1 m beyond the area, which keeps coordinates
+ * small; the clip hides the difference. */
 draw_point chart_plot_point(const chart_plot *p, double x, double y)
 {
     double px = chart_plot_x(p, x), py = chart_plot_y(p, y), far = 1000;

@@ -108,7 +108,8 @@ activation_bounds activation_bounds_of(double x, activation function)
 static exact_slope_value gate_slope(double u, double p)
 {
     const double s = 1 / (1 + exp(-u)), below = exp(-fabs(u)), w = below / ((1 + below) * (1 + below));
-    const double lost = u < -87.3 ? 0x1p-106 * (1 + fabs(p)) : 0; /* kernels give 0: 2^-126, in units of 16 eps */
+    /* Kernels give 0 for s and w there: 2^-126, in units of 16 eps. */
+    const double lost = u < -87.3 ? 0x1p-106 * (1 + fabs(p)) : 0;
     return (exact_slope_value){s + p * w, (s + fabs(p * w)) * (1 + fabs(u)) + lost};
 }
 

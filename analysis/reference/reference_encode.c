@@ -399,7 +399,7 @@ deberta_status reference_record_make(reference_record *record, const reference_m
     return DEBERTA_OK;
 }
 
-/* Returns H[layer] [n][h] as all later steps read it, and as it is recorded. */
+/* Applies edits and patches to H[layer] [n][h], which all later steps then read, and records it. */
 static void edit_states(const reference_model *m, const reference_input *input, size_t layer, double *hidden)
 {
     const size_t n = input->tokens, h = m->config.hidden_size;

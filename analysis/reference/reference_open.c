@@ -42,7 +42,7 @@ static reference_source checkpoint_source(checkpoint *opened)
     return (reference_source){opened, checkpoint_source_find, checkpoint_source_read};
 }
 
-/* The configuration keeps eps as a float; the references computed with the decimal of config.json. */
+/* Returns the decimal of config.json, with which the references computed; the configuration keeps eps as a float. */
 static double decimal_of(float value)
 {
     char text[32];

@@ -17,5 +17,5 @@ const char *sleef_function_name(sleef_function function);
  * Promised to be within 1 ULP (exp, tanh) and 1.5 (erfc, to which GELU adds the rounding of two products and of its
  * argument). */
 void sleef_run(sleef_function function, float *x, size_t count);
-/* Compute the same function in float64 by SLEEF; a NaN without it. */
+/* Computes the same function in float64 by SLEEF; a NaN without it. */
 double sleef_exact(sleef_function function, double x);

@@ -75,8 +75,8 @@ enum { PROBLEM_ARRAYS = 13 };
     X(WITH_FACTOR, "factor")     /* factors of every input before it is quantised */                                   \
     X(WITHOUT_C2P, "no c2p")                                                                                           \
     X(WITHOUT_P2C, "no p2c")                                                                                           \
-    X(WITHOUT_PROMISE, "no promise")     /* the call does not state that the map has unit steps */                     \
-    X(DAMAGED, "damaged")                /* some inputs are NaN, and so are the results that they reach */             \
+    X(WITHOUT_PROMISE, "no promise") /* the call does not state that the map has unit steps */                         \
+    X(DAMAGED, "damaged")            /* some inputs are NaN or infinite, and the results that they reach are NaN */    \
     X(WITH_EXPONENTIALS, "exponentials") /* softmax_backward */
 
 /* Shape of the map from distances to rows of a table. */
@@ -211,7 +211,7 @@ size_t problem_stride(kernel_problem *p, size_t width);
 problem_array *take_vector(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t width, float scale);
 problem_array *take_matrix(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t rows, size_t width,
                            float scale);
-/* Declare an array: [panels][rows][16], row-major or a panel at a time. */
+/* Declares an array [panels][rows][16], row-major or a panel at a time. */
 problem_array *take_panels(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t rows, size_t panels,
                            float scale);
 /* Declares an array of bytes, or of other words that are not floats, into which problem_fill writes no numbers. */
@@ -250,7 +250,8 @@ typedef struct exact_sum {
 void add_term(exact_sum *sum, double term);
 
 #define EPS 0x1p-24
-/* Judges a result in the array. Its bound is limit eps terms, plus `limit` times the smallest normal number. */
+/* Judges a result in the array. Its bound is limit eps terms, plus `limit` times the smallest positive number (2^-149).
+ */
 bool expect_sum(const kernel_problem *p, const exact_judge *judge, size_t k, size_t index, exact_sum want,
                 double limit);
 bool expect_result(const kernel_problem *p, const exact_judge *judge, size_t k, size_t index, exact_value want);

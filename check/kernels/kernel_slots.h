@@ -40,7 +40,7 @@ void problem_exact(const kernel_problem *p, const exact_judge *judge);
 /* Describes a problem for messages: "rows 3, depth 7, columns 48, bias, gelu". */
 void problem_text(const kernel_problem *p, char *text, size_t capacity_bytes);
 
-/* Returns the work of one call: its multiplications and additions (0: not counted), the least memory traffic, restored
+/* The work of one call: its multiplications and additions (0: not counted), the least memory traffic, restored
  * arrays included, and the elements by which times are divided. The problem must be laid out. */
 typedef struct problem_work {
     double flop, bytes, elements;

@@ -68,7 +68,7 @@ static void fill_row_digits(kernel_problem *p, integer_format format)
     const bool two = format == TWO_DIGITS, largest = has_option(p, LARGEST);
     for (size_t e = 0; e < digits_plane(p) * FORMAT_PLANES(format); e++) {
         const bool low = e >= digits_plane(p);
-        const int least = low && two ? 64 : 0; /* range of a low digit */
+        const int least = low && two ? 64 : 0; /* least value of a low digit */
         const int random = low ? least + (int)draw_below(p, 128) : (int)draw_below(p, 255 + !two);
         a[e] = (uint8_t)(largest ? (low ? least + 127 : 255) : random + (two && !low));
     }

@@ -13,7 +13,7 @@ static array_kind kind_of_output(const kernel_problem *p)
     return has_option(p, DAMAGED) ? ARRAY_OUTPUT_ANY : ARRAY_OUTPUT;
 }
 
-/* Returns range / steps, or 0 for a range that is too small or NaN. */
+/* Returns range / steps, or 0 for a range that is too small or not finite. */
 static float scale_of(float range, float steps) { return range >= 0x1p-100f && range < INFINITY ? range / steps : 0; }
 static float inverse_of(float range, float steps) { return range >= 0x1p-100f && range < INFINITY ? steps / range : 0; }
 

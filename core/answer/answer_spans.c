@@ -55,8 +55,8 @@ static deberta_place place_of(const deberta_tokens *tokens, const char *context,
     };
 }
 
-/* Collects the best spans in descending order; among equal ones the first comes first. A span is the first and the last
- * token. */
+/* Collects the best spans in descending order; among equal ones the first comes first. A span is given by its first and
+ * last token, both of which belong to it. */
 static size_t best_spans(const span_scores *scores, size_t longest, deberta_answer *answers, size_t top)
 {
     size_t held = 0;

@@ -49,7 +49,7 @@ static void extend(deberta_entity *last, const deberta_place *place)
     last->place.characters.end = place->characters.end;
 }
 
-/* A unit that gets one label: a word or a token. There is at most one per token. */
+/* Collects the units that get one label each, words or tokens: at most one per token. */
 static size_t collect_units(const tagging *job, bool by_words, deberta_entity *units)
 {
     size_t count = 0, best;

@@ -1,6 +1,7 @@
 /* Detects the instruction sets that processor and operating system support. CPUID alone is not enough: a processor may
  * have AVX-512 whose registers the operating system does not save, and using it then crashes or corrupts silently. So
- * this file asks both: the __builtin_cpu_supports of some compilers' run-times knows of no processor at all.
+ * this file asks both. It does not use __builtin_cpu_supports, which knows no processor at all in some compilers'
+ * run-times.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/cpu.h"
@@ -173,7 +174,7 @@ static const char *first_lacking(unsigned wanted, unsigned features)
 #define FOREIGN_AARCH64 "a tier of aarch64"
 #define FOREIGN_WASM    "a tier of WebAssembly"
 
-/* What decides whether a tier can run, and the reasons when it cannot. */
+/* Conditions under which each tier can run, and the reasons why it cannot. */
 static const struct {
     bool native, built;
     const char *foreign, *not_built;

@@ -106,7 +106,7 @@ typedef struct memory_need {
 /* Fails with DEBERTA_E_MEMORY, listing all parts, where the sum is above limit_bytes (0: none). */
 deberta_status memory_need_check(const memory_need *need, size_t limit_bytes, deberta_error *err);
 
-/* Writes a size for messages: "512 bytes", "3.0 MiB (3145728 bytes)". */
+/* A size as text, for messages: "512 bytes", "3.0 MiB (3145728 bytes)". */
 typedef struct byte_text {
     char text[48];
 } byte_text;

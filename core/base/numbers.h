@@ -25,7 +25,7 @@ static inline size_t tree_levels(size_t count)
     return levels;
 }
 
-/* Functions of float32 in whose loops compilers use vectors. */
+/* Functions of float32 that compilers vectorize in loops. */
 
 /* Returns the bits of |x|, which are ordered as the numbers are: infinity and NaN are above all others, whatever the
  * order in which a maximum meets them. */
@@ -51,8 +51,8 @@ static inline float whole_number(float x)
     return x + ones - ones;
 }
 
-/* Returns the FNV-1a hash of bytes. It serves hash tables, names and the assignment of items; it does not resist
- * deliberate collisions. */
+/* FNV-1a, the hash of bytes for hash tables, names and the assignment of items. It does not resist deliberate
+ * collisions. */
 
 static const uint64_t hash_of_nothing = 0xcbf29ce484222325u;
 

@@ -31,7 +31,7 @@ struct executor {
     size_t threads; /* largest number of threads that run one loop, including the caller */
     pthread_mutex_t lock;
     pthread_cond_t next;
-    size_t served, queued; /* number of callers that are done, and of callers that have asked for the executor */
+    size_t served, queued; /* number of callers that are done, and of callers that have requested the executor */
 };
 
 /* Creates the executor that this build uses (meson option `threads`). threads: 0 means executor_default_threads. pin:
@@ -60,7 +60,7 @@ static inline void parallel_for(executor *by, size_t tasks, parallel_body body, 
 void executor_begin(executor *by);
 void executor_end(executor *by);
 
-/* Mark the phases of a caller that shares its executor between sessions. */
+/* The executor of a caller, who shares it between sessions. */
 struct deberta_threads {
     executor *executor;
 };

@@ -19,7 +19,7 @@ static void store_big_endian(uint8_t *at, uint32_t x)
     for (int i = 0; i < 4; i++) at[i] = (uint8_t)(x >> (24 - 8 * i));
 }
 
-/* The names are those of the standard. */
+/* Compresses one block. The names are those of the standard. */
 static void compress_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t w[64];

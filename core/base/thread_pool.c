@@ -100,7 +100,7 @@ static void pause_processor(void)
 #endif
 }
 
-/* Returns whether any thread of this process was preempted since the last call. */
+/* Checks whether any thread of this process was preempted since the last call, and sets others_until if so. */
 static void look_for_others(thread_pool *pool, long long now)
 {
     struct rusage usage;
@@ -109,8 +109,8 @@ static void look_for_others(thread_pool *pool, long long now)
         atomic_store_explicit(&pool->others_until, now + OTHERS_STAY_NANOSECONDS, memory_order_relaxed);
 }
 
-/* A waiting thread should sleep if another thread of the loop may have been preempted, because that one then gets its
- * processor. */
+/* Returns whether a waiting thread may go on spinning. It should sleep if another thread of the loop may have been
+ * preempted, because that one then gets its processor. */
 static bool may_spin_longer(const thread_pool *pool, long long now)
 {
     return atomic_load_explicit(&pool->hurried, memory_order_relaxed) &&
@@ -151,7 +151,7 @@ static void futex_sleep(atomic_uint *word, unsigned value) { (void)word, (void)v
 static void futex_wake(atomic_uint *word, size_t count) { (void)word, (void)count; }
 #endif
 
-/* Sleeps until *word differs from value or the time is over; may wake up earlier for no reason. */
+/* Sleeps until woken, unless *word already differs from value; may wake up for no reason. */
 static void sleep_while_equal(thread_pool *pool, atomic_uint *word, unsigned value)
 {
     if (pool->futex) {

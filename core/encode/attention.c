@@ -18,7 +18,7 @@ unsigned attention_terms_of(const deberta_session *s)
 
 static double part_start(const deberta_session *s) { return profile_start(session_profiling(s)); }
 
-/* Ends a lap of a part of attention; the scratch tells whose thread's time it is. */
+/* Ends a lap of a part of attention; the time counts for the thread that owns the scratch. */
 static double part_lap(const deberta_session *s, const worker_scratch *scratch, profile_part part, double start)
 {
     const profile *times = session_profiling(s);
@@ -58,7 +58,7 @@ static size_t queries_before(const attention_queries *queries, ptrdiff_t place)
 }
 
 /* Returns the queries of a term: the head's own, another sequence's (patch), or an ablation's replacement of each.
- * Integers made of them stay valid until the next call. */
+ * Integers quantized from them stay valid until the next call. */
 static row_operand query_operand(const deberta_session *s, const attention_head *head, deberta_component term,
                                  const attention_queries *queries, const worker_scratch *scratch)
 {

@@ -11,7 +11,7 @@ enum { TASKS_PER_THREAD = 3 }; /* smallest number of attention tasks per thread 
 
 /* ------------------------------------------------------------------------------------------------------ projections */
 
-/* Q and K go head by head, so that a block of a head's rows is contiguous; V goes panel by panel, as P V wants it. */
+/* Q and K go head by head, so that a block of a head's rows is contiguous; V goes panel by panel, as P V reads it. */
 void attention_project(deberta_session *s, const model_layer *layer, size_t rows, const float *x, projected_parts parts)
 {
     const deberta_model *model = s->model;

@@ -58,7 +58,7 @@ attention_queries row_loop_queries(const row_loop *loop, const attention_head *h
     };
 }
 
-/* The softmax runs chunk by chunk, as everywhere; earlier chunks follow the running maximum. */
+/* Runs the softmax chunk by chunk, as everywhere; earlier chunks follow the running maximum. */
 void row_loop_normalise(const row_loop *loop, const attention_head *head, size_t rows, float *values,
                         worker_scratch *scratch)
 {

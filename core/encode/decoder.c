@@ -41,7 +41,8 @@ static void emd_head_task(void *context, size_t task, size_t worker)
     }
 }
 
-/* Runs the attention of all positions, one group of sequences at a time. */
+/* Runs the attention of all positions, which a caller may request in any order: a loop takes those that follow each
+ * other with ascending sequences of one group. */
 static void emd_attention(deberta_session *s, const size_t *positions, size_t count)
 {
     emd_loop loop = {.session = s, .positions = positions, .count = count};

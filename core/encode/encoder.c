@@ -23,8 +23,8 @@ static deberta_status check_sequences(const deberta_session *s, const deberta_ba
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence %zu is empty: it starts at token %zu and ends at %zu", i,
                          starts[i], starts[i + 1]);
         }
-        /* This check is inside the loop, because sequence_starts of more sequences than tokens fit must not be read
-         * further. */
+        /* This check is inside the loop, so that a wrong number of sequences does not make it read past the end of
+         * sequence_starts: it stops after max_tokens sequences. */
         if (starts[i + 1] > s->max_tokens) {
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                          "sequence %zu ends at token %zu, but the session was made for %zu tokens", i, starts[i + 1],

@@ -29,7 +29,7 @@ typedef enum projected_parts { PROJECT_ALL, PROJECT_QUERIES, PROJECT_KEYS } proj
 void attention_project(deberta_session *session, const model_layer *layer, size_t rows, const float *x,
                        projected_parts parts);
 
-/* Prepares the group of sequences [first, returned end), which has as many sequences as their packed keys have room. */
+/* Prepares the group of sequences [first, returned end), with as many sequences as there is room for packed keys. */
 size_t attention_begin_group(deberta_session *session, size_t first);
 
 /* Computes session->context from session->queries, keys, values. observer may be NULL. */

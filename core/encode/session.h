@@ -48,7 +48,8 @@ enum {
     OBSERVED_ROWS = 16,   /* query rows of a block given to an observer */
     FAR_SIDES = 2,        /* keys far to the left, keys far to the right */
     DECODER_PANELS = 4,   /* panels of the word table that the MLM head computes at a time */
-    MAX_QUERY_ROWS = 252, /* most query rows of an attention task: cut to whole tiles of the tier (252 or 248) */
+    MAX_QUERY_ROWS = 252, /* most query rows of an attention task: cut to whole tiles (252 or 248; 240 of
+                           * integers) */
 };
 
 /* Private memory of one thread. session_carve computes the sizes. */
@@ -91,7 +92,7 @@ struct deberta_session {
     position_map positions;
     profile profile;
 
-    /* How attention is cut. These choices affect only speed: no bit depends on them. */
+    /* Sizes of the pieces of attention, which affect only speed: no bit depends on them. */
     bool has_c2p, has_p2c; /* whether the session computes the term: the model has it, and it is not switched off */
     size_t query_rows;     /* most rows of an attention task */
     size_t row_tile, tile_panels; /* rows and panels that the kernels' products prefer */
@@ -144,7 +145,7 @@ static inline size_t session_sequence_length(const deberta_session *session, siz
     return session->starts[sequence + 1] - session->starts[sequence];
 }
 
-/* Returns what an attribution has in the place of positions, or NULL. */
+/* Returns an attribution's replacement of the positions, or NULL. */
 static inline const position_change *session_position_change(const deberta_session *session)
 {
     return session->internal.record ? session->internal.record->positions : NULL;

@@ -11,7 +11,7 @@
 
 enum {
     DEFAULT_MAX_TOKENS = 512,
-    /* limit at which products of sizes stay small, and a loop over all distances takes a second */
+    /* most tokens: products of sizes stay small, and a loop over all distances takes a second */
     LARGEST_MAX_TOKENS = 1 << 24,
     ASSUMED_L2_BYTES = 512 * 1024,     /* bytes of L2 where hwloc does not know them */
     INTEGER_TILE_PANELS = 4,           /* panels of keys that products of integers in attention take at a time */

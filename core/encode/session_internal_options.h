@@ -22,7 +22,7 @@ typedef struct layer_record {
     const size_t *tokens; /* token of each row; NULL: row i is token i */
     float *input;         /* [rows][hidden_stride]; NULL: not kept */
     float *queries, *context;
-    float *keys, *values;           /* tokens of the layer, also in a pass of the decoder */
+    float *keys, *values;           /* in a pass of the decoder, those of the layer, for all tokens */
     float *maximum, *inverse_total; /* [A][tokens]: softmax statistics of every query, */
     float *exponentials; /* [A][tokens][exponentials_stride]: exp(s - maximum) of every query; NULL: recomputed */
     size_t exponentials_stride; /* stride of exponentials; longer sequences keep none, nor do sequences of several
@@ -33,7 +33,8 @@ typedef struct layer_record {
     float *output_sum;          /* [rows][hidden_stride]: before the norm */
 } layer_record;
 
-/* Returns the exponentials of query `row`, head by head, of a sequence of n tokens; NULL where they are not kept. */
+/* Returns the exponentials from row `row` of [A][tokens] on, of a sequence of n tokens; NULL where they are not kept.
+ */
 static inline float *record_exponentials(const layer_record *record, size_t row, size_t n)
 {
     const size_t stride = record->exponentials_stride;
@@ -181,7 +182,7 @@ deberta_status interventions_check(const deberta_model *model, unsigned features
 
 typedef struct session_internal_options {
     term_selection terms;
-    size_t layers;            /* number of layers to run, so that one loaded model serves a sweep over them; 0: all */
+    size_t layers; /* number of first layers to run, so that one loaded model serves a sweep over them; 0: all */
     bool recompute_positions; /* whether to compute PK and PQ in every encode, as programs without folding do; same
                                  results */
     bool profile;             /* whether to measure the time of each stage */

@@ -46,7 +46,8 @@ static void add_to_stamp(sha256 *hash, const char *name, size_t size_bytes, stru
     sha256_add(hash, line, strlen(line));
 }
 
-/* Adds config.json to the stamp. A folder without one has the stamp of its weights; lack of memory is an error. */
+/* Adds config.json to the stamp. A folder without a readable one has the stamp of its weights; lack of memory is an
+ * error. */
 static deberta_status add_config(sha256 *hash, const checkpoint *c, deberta_error *err)
 {
     mapped_file config;

@@ -13,11 +13,11 @@
 struct export_file {
     atomic_file *file;
     char *path;
-    tensor_place *places; /* whether each declared tensor has been written */
+    tensor_place *places; /* [count]: place of each declared tensor */
     size_t count;
 };
 
-/* The widest values come first, so that everything is aligned when the file is mapped. */
+/* Places the tensors, the widest values first, so that everything is aligned when the file is mapped. */
 static deberta_status place_tensors(export_file *file, const export_tensor *tensors, uint64_t *end, deberta_error *err)
 {
     *end = 0;

@@ -70,7 +70,7 @@ static bool name_of_address(const char *path, char name[HUB_NAME_BYTES])
     return true;
 }
 
-/* Microsoft's model names, which people remember without the organisation. */
+/* Adds the organisation to Microsoft's model names, which people remember without it. */
 static bool name_of_microsoft(const char *path, char name[HUB_NAME_BYTES])
 {
     static const char *const names[] = {
@@ -362,7 +362,7 @@ const char *folder_other_weights(const char *path, char *room, size_t room_bytes
         {"*.tflite", "is TensorFlow Lite's: save the model with PyTorch"},
         {"*.index", "is TensorFlow's: save the model with PyTorch"},
     };
-    /* Files that a trainer leaves beside weights do not count as weights. */
+    /* Files that a trainer leaves beside weights, or that hold a vocabulary, do not count as weights. */
     static const char *const none[] = {"training_args.bin", "optimizer.bin", "optimizer.pt",
                                        "scheduler.bin",     "scheduler.pt",  "scaler.pt",
                                        "bpe_encoder.bin",   "rng_state.pth", NULL};

@@ -61,7 +61,7 @@ deberta_status pickle_read(pickle **result, const uint8_t *bytes, size_t size_by
                            deberta_error *err);
 void pickle_free(pickle **p);
 
-size_t pickle_length_bytes(const pickle *p); /* number of bytes of the pickle, including its end */
+size_t pickle_length_bytes(const pickle *p); /* Returns the number of bytes of the pickle, including its end. */
 pickle_value pickle_root(const pickle *p);
 const char *pickle_kind_name(pickle_value value); /* Returns the kind of a value in words: "a tuple". */
 bool pickle_text_is(pickle_value value, const char *text);

@@ -86,7 +86,7 @@ deberta_status pickle_push_mark(pickle *p);
 /* Removes the last mark; the operands above it begin at *first. */
 deberta_status pickle_pop_mark(pickle *p, size_t *first);
 
-deberta_status pickle_memo_store(pickle *p, size_t index); /* Returns the top of the stack. */
+deberta_status pickle_memo_store(pickle *p, size_t index); /* Stores the top of the stack. */
 deberta_status pickle_memo_fetch(pickle *p, size_t index);
 
 /* Replace the operands from `first` to the top of the stack, or the last `count`, by a new tuple of them. */

@@ -23,8 +23,8 @@ static const char *const beside[] = {BATCH_BESIDE(NAME_OF)}, *const results[] = 
 
 enum { FOLDED_BYTES = 32 };
 
-/* Simplifies a name. A mark before it stays, because "_id" is the key of a data base and not "id". A name that is too
- * long matches no key. */
+/* Folds a name to lower case without "_", "-" and blanks. A mark before it stays, because "_id" is the key of a data
+ * base and not "id". A name that is too long matches no key. */
 static void fold(char folded[FOLDED_BYTES], const char *name, size_t bytes)
 {
     size_t count = 0;

@@ -128,7 +128,7 @@ static uint16_t f16_of(float value)
     memcpy(&absolute, &magnitude, sizeof absolute);
     const uint32_t step_bits = (exponent + 13) << 23;
     memcpy(&step, &step_bits, sizeof step);
-    const float sum = absolute + step; /* The last place of the sum is 2^(exponent - 10) of the value. */
+    const float sum = absolute + step; /* rounded to the last place of a half: its power of two / 2^10 */
     memcpy(&rounded, &sum, sizeof rounded);
     return (uint16_t)(sign + ((exponent - 113) << 10) + (rounded - step_bits));
 }

@@ -32,7 +32,7 @@ typedef enum tensor_dtype {
 } tensor_dtype;
 
 const char *dtype_name(tensor_dtype dtype);
-size_t dtype_bytes(tensor_dtype dtype); /* bytes of an element; 0 for a type that is not read */
+size_t dtype_bytes(tensor_dtype dtype); /* Returns the bytes of an element; 0 for a type that is not read. */
 bool dtype_is_floating(tensor_dtype dtype);
 
 enum {
@@ -51,7 +51,7 @@ typedef struct tensor {
 /* Locates a stored tensor: element (i0, i1, ...) is at offset_bytes + dtype_bytes * (i0 strides[0] + i1 strides[1] +
  * ...) of its storage. The code that fills this in has checked that all of it is inside the storage. */
 typedef struct stored_tensor {
-    tensor tensor; /* name in the file */
+    tensor tensor; /* its name is the one in the file */
     size_t strides[TENSOR_MAX_RANK];
     size_t offset_bytes, storage;
     size_t size_bytes; /* bytes of the values in a safetensors file */
@@ -72,7 +72,7 @@ void tensor_set_contiguous(stored_tensor *stored);
 bool tensor_count_elements(size_t *elements, const size_t *shape, size_t rank);
 /* Checks that a name is fit for messages, figures and files: NULL if so, else the reason ("is not UTF-8"). */
 const char *tensor_name_problem(const char *name, size_t name_bytes);
-/* Writes a shape as text: "[2, 3]". */
+/* A shape as text: "[2, 3]". */
 typedef struct shape_text {
     char text[TENSOR_MAX_RANK * 22 + 3];
 } shape_text;

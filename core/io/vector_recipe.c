@@ -185,7 +185,8 @@ static deberta_status read_recipe(deberta_vector_recipe *recipe, const json_t *m
     return read_prompts(recipe, root, err);
 }
 
-/* Old versions saved the model in a folder 0_Transformer, and modules.json beside it. */
+/* Returns whether the modules are those of the folder above: old versions saved the model in a folder 0_Transformer,
+ * and modules.json beside it. */
 static bool lies_above(const json_t *modules, const char *folder)
 {
     const char *name = strrchr(folder, '/'), *path = text_of(json_array_get(modules, 0), "path");

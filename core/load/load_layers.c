@@ -300,6 +300,7 @@ deberta_status load_encoder(weight_loader *loader, deberta_model *model, positio
     loader->prefix[0] = '\0';
     DEBERTA_TRY(load_embeddings(loader, model, err));
     DEBERTA_TRY(load_relative_table(loader, model, workspace, err));
-    DEBERTA_TRY(load_convolution(loader, model, err)); /* The first layer reads the convolution's LayerNorm. */
+    /* Layer 1 needs the convolution's LayerNorm, for the spread of its inputs. */
+    DEBERTA_TRY(load_convolution(loader, model, err));
     return load_layers(loader, model, workspace, err);
 }

@@ -5,13 +5,14 @@
 
 #include "core/load/model.h"
 
-/* Loads PK and PQ of a layer (SPEC 4.1): reads the projections, and keeps their products with the relative table. */
+/* Functions that load PK and PQ of a layer (SPEC 4.1): they read the projections, and keep their products with the
+ * relative table. */
 
 /* Separate position projections (v1, or share_att_key false) serve only folding: without `keep` they are read into
  * memory that every layer reuses. In low precision the folded table uses the same memory; where attention multiplies
  * integers, so do the float results of folding. */
 typedef struct position_workspace {
-    bool keep, unfolded; /* whether the caller computes PK and PQ itself */
+    bool keep, unfolded; /* unfolded: whether the caller computes PK and PQ itself */
     arena arena;
     packed_matrix key, query;
     float *rows; /* workspace of position_fold */

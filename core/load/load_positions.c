@@ -20,7 +20,8 @@ static matrix_plan plan_of_position_projection(const deberta_model *model, const
     return plan;
 }
 
-/* The projections of R are v1's, tensors of their own, or those of the content where share_att_key is true. */
+/* Describe the projections of R: those of v1, tensors of their own, or those of the content where share_att_key is
+ * true. */
 static matrix_plan plan_of_position_keys(const deberta_model *model)
 {
     if (model->config.version == 1)

@@ -45,7 +45,7 @@ typedef struct model_tasks {
 } model_tasks;
 
 struct deberta_model {
-    model_config config; /* the final configuration, with what the file left open decided by the tensors */
+    model_config config; /* final configuration: the tensors have decided what the file left open */
     char *name;
     kept_notes notes;       /* notes on settings of the folder that the model does not follow */
     topology_info machine;  /* the machine on which it was opened; its sessions use it */

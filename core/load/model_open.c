@@ -163,8 +163,8 @@ static deberta_status model_open_measure(deberta_model *model, weight_loader *lo
     return arena_predict(&model->arena, "model", limit_bytes, &model->memory_bytes, err);
 }
 
-/* The word table stays in its file. Reading one row now shows whether it can be read, and unpacks a table in a zip
- * archive before the first encode. */
+/* Reads one row of the word table, which stays in its file. This shows whether it can be read, and unpacks a table in a
+ * zip archive before the first encode. */
 static deberta_status try_word_table(const deberta_model *model, deberta_error *err)
 {
     float *row = malloc(model->config.embedding_size * sizeof *row);
@@ -254,7 +254,7 @@ static deberta_status find_packed(deberta_model *model, const model_internal_opt
                            err);
 }
 
-/* Pages of word rows are read when texts need them. */
+/* Makes the model use its packed file; pages of word rows are read when texts need them. */
 static deberta_status view_packed(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                                   deberta_error *err)
 {

@@ -26,7 +26,7 @@
 #include "core/model/config.h"
 
 typedef struct channel_spread {
-    float *mean, *deviation; /* whether every channel has the same value */
+    float *mean, *deviation; /* one value for every channel */
 } channel_spread;
 
 /* Sets mean 0 and deviation 1. */

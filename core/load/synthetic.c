@@ -155,7 +155,7 @@ static bool is_present(const synthetic_weights *made, size_t index)
     }
 }
 
-/* The hash only has to distinguish names. */
+/* Hashes a name; the hash only has to distinguish names. */
 static uint64_t hash_name(const char *name, uint64_t seed)
 {
     return hash_bytes(hash_of_nothing ^ seed * 0x9e3779b97f4a7c15u, name, strlen(name));

@@ -44,7 +44,8 @@ typedef struct weight_source {
                            deberta_error *err);
     /* Returns all values in place, or NULL if they must be read. The pointer itself may be NULL. */
     const float *(*view)(const void *context, const weight_tensor *from);
-    void (*forget)(const void *context, const weight_tensor *from); /* its packed copy is made */
+    /* Called once the packed copy of the tensor is made. */
+    void (*forget)(const void *context, const weight_tensor *from);
     /* Iterates over all names: *cursor is 0 at first; NULL after the last. is_outside: the tensor lies beside the base
      * model, whatever its name. NULL itself: the source cannot list its tensors. */
     const char *(*next)(const void *context, size_t *cursor, size_t *name_bytes, bool *is_outside);

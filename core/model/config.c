@@ -41,7 +41,7 @@ static const json_t *present(const json_t *object, const char *key)
     return value && !json_is_null(value) ? value : NULL;
 }
 
-/* Refuses a value of a wrong kind or outside its range. */
+/* Refuses a value, and states what is expected. */
 static deberta_status config_refuse(const config_source *source, const char *key, const json_t *found,
                                     const char *expected)
 {

@@ -206,7 +206,7 @@ static void run_cell(void *context, size_t task, size_t worker)
 static void choose_cells(linear_grid *grid, size_t rows)
 {
     size_t threads = grid->threads;
-    enum { MAX_TASKS_PER_THREAD = 4, MAX_ROW_CUTS = 4, COST_OF_A_CUT = 32 /* in 1 / 32 of the work */ };
+    enum { MAX_TASKS_PER_THREAD = 4, MAX_ROW_CUTS = 4, COST_OF_A_CUT = 32 /* a cut costs 1 / 32 of the work */ };
     size_t tiles = ceiling_divide(grid->panels, grid->kernels->tile_panels), best = SIZE_MAX;
     size_t least_parts = ceiling_divide(rows, LINEAR_MAX_ROWS);
     size_t most_panel_parts = minimum(tiles, ceiling_divide(MAX_TASKS_PER_THREAD * threads, least_parts));

@@ -56,7 +56,7 @@ typedef struct position_map {
 enum { POSITION_SLACK = 64 };
 
 /* Takes the tables of a map for sequences of up to `tokens` (< 2^30) from the arena and fills them if it is a real one.
- * It computes the facts in any case. */
+ * It computes the facts in any case, unless there is no relative attention. */
 void position_map_carve(position_map *map, arena *memory, const position_rule *rule, size_t tokens);
 
 /* Finds the lowest and highest row among the distances low ... high. */

@@ -31,7 +31,7 @@ typedef struct output_block {
     int8_t high[PACKED_MAX_BLOCK], low[PACKED_MAX_BLOCK];
 } output_block;
 
-/* Divides by the factors. Returns the largest |w|, NaNs aside. Where one is not finite it becomes 0, and *poison a
+/* Divides by the factors. Returns the largest |w|, NaNs excluded. Weights that are not finite become 0 and make *poison
  * NaN. */
 static float divide_weights(output_block *block, const float *restrict w, const float *restrict factors, size_t depth,
                             float *poison)
@@ -66,7 +66,7 @@ static void make_digits(output_block *block, float inverse, size_t depth, int32_
     sums[0] += sum;
 }
 
-/* The largest may be rounded to a little more than 16256. */
+/* Splits integers into two digits. The largest weight may be rounded to a little more than 16256. */
 static void make_two_digits(output_block *block, float inverse, size_t depth, int32_t *sums)
 {
     const float *restrict w = block->w;
@@ -84,7 +84,7 @@ static void make_two_digits(output_block *block, float inverse, size_t depth, in
     sums[PANEL] += both;
 }
 
-/* Quads lie 16 outputs apart. A whole one is copied as one number, which takes a constant size. */
+/* Stores quads, 16 outputs apart. Whole ones are copied with a constant size, so that each copy is one move. */
 static void store_quads(int8_t *to, const int8_t *digits, size_t depth)
 {
     const size_t whole = depth / 4 * 4;

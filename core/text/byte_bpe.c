@@ -96,7 +96,7 @@ const char *byte_bpe_token(const byte_bpe *bpe, int32_t id, size_t *bytes)
     return bpe->texts + bpe->tokens[id].begin;
 }
 
-/* The high half is mixed into the low bits, because multiplication leaves the best bits at the top. */
+/* Hashes a text. The high half is used, because multiplication leaves the best bits there. */
 static size_t hash_text(const char *text, size_t bytes)
 {
     return (size_t)((hash_bytes(hash_of_nothing, text, bytes) * 0x9E3779B97F4A7C15u) >> 32);

@@ -67,8 +67,8 @@ deberta_status piece_model_hide_repeated(piece_model *model, const char *where, 
 /* Checks that the model is usable: algorithm, kinds, texts, scores, the one unknown piece, the 256 bytes. */
 deberta_status piece_model_check(piece_model *model, const char *where, deberta_error *err);
 
-/* Builds a trie from the texts of the pieces whose types are among `types` (1 << type each) to their ids; the caller
- * frees it in any case. DEBERTA_E_FORMAT if two have the same text. */
+/* Builds a trie that maps the texts of pieces to their ids, for the types in the mask `types` (bits 1 << type); the
+ * caller frees it in any case. DEBERTA_E_FORMAT if two have the same text. */
 deberta_status piece_model_trie(const piece_model *model, unsigned types, trie *trie, const char *where,
                                 deberta_error *err);
 

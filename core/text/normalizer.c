@@ -79,7 +79,7 @@ static deberta_status check_trie(const normalizer *n, const char *where, deberta
                                  at, base | 0xFFu, n->unit_count);
             goto fail;
         }
-        if (unit_ends_key(unit)) /* A damaged trie may lead back to the root, so it is marked too. */
+        if (unit_ends_key(unit)) /* The root is checked too, because a damaged trie may lead back to it. */
             DEBERTA_TRY_OR_FAIL(status, check_replacement(n, unit_value(n->units[base]), where, err));
         const uint32_t block = base & ~0xFFu; /* A trie has fewer than 2^30 units, so nothing overflows. */
         for (uint32_t group = block; group < block + 256; group += GROUP) {

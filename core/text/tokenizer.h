@@ -24,10 +24,10 @@
 const char *tokenizer_file_name(const deberta_tokenizer *tokenizer);
 
 typedef struct tokenizer_options {
-    /* Makes broken UTF-8 an error (DEBERTA_E_FORMAT); otherwise U+FFFD replaces it and the list counts it. */
+    /* whether broken UTF-8 is an error (DEBERTA_E_FORMAT); otherwise U+FFFD replaces it and the list counts it */
     bool strict;
-    /* Makes "[MASK]" in a text six ordinary characters, as in Microsoft's SPMTokenizer; transformers finds the token.
-     */
+    /* whether "[MASK]" in a text is six ordinary characters, as in Microsoft's SPMTokenizer; transformers finds the
+     * token */
     bool literal_specials;
 } tokenizer_options;
 

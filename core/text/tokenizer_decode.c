@@ -28,7 +28,7 @@ static deberta_status put(decoded_text *out, const char *text, size_t bytes, deb
     return DEBERTA_OK;
 }
 
-/* The space that begins a text was added by the tokenizer, if it is one that adds or trims spaces. */
+/* Returns whether to drop the space that begins a text: a tokenizer that adds or trims spaces has added it. */
 static bool swallows_space(const piece_model *model, const decoded_text *out, size_t nth)
 {
     return out->bytes == 0 && (model->remove_extra_whitespaces || (model->add_dummy_prefix && nth == 0));

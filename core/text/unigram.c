@@ -12,7 +12,7 @@
 /* An unknown character scores this much less than the worst piece. */
 static const float unknown_penalty = 10;
 
-#define NOT_REACHED UINT32_MAX /* value of the begin of a step that no path reaches */
+#define NOT_REACHED UINT32_MAX /* begin of a step that no path reaches */
 
 struct unigram {
     trie trie;
@@ -123,7 +123,7 @@ static void step_from(const unigram *u, unigram_step *steps, const char *text, s
 {
     const size_t character_end = begin + character_bytes(text[begin]);
     const double so_far = steps[begin].score;
-    bool covered = false; /* whether a piece is this one character */
+    bool covered = false; /* whether some piece is exactly this character */
     int32_t node = TRIE_ROOT;
     for (size_t end = begin; end < bytes;) {
         node = trie_step(&u->trie, node, text[end++]);

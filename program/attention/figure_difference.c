@@ -193,7 +193,7 @@ static void part_scales(const figure_source *source, attention_figure *figure)
         figure->scales[kinds[kind]].policy = flows ? HEATMAP_PANEL : HEATMAP_ROW;
 }
 
-/* "layer 0, head 1; layer 1, head 1" */
+/* Returns the titles of the identical rows: "layer 0, head 1; layer 1, head 1". */
 static const char *list_rows(const common_options *options, const attention_figure *figure, const bool *identical)
 {
     const char *list = "";

@@ -81,10 +81,11 @@ static deberta_status layout(draw_list *list, const void *what, figure_notes *no
     return status;
 }
 
-/* Returns the aspect of a cell that gives each token a line of type, at most a square. */
+/* Returns the height of a cell as a multiple of its width: each token has a line of 3.2 mm, or less in panels that
+ * would be higher than 120 mm. */
 static double cell_aspect(const figure_source *source, size_t width)
 {
-    /* width of one of three panels, and of a line of type, in mm */
+    /* width of a panel in mm, roughly: three are side by side, with the tokens in the other 39 mm */
     const double across = (figure_defaults(&source->asked->style).width_mm - 39) / PARTS;
     return fmin(fmin(3.2, 120 / (double)source->view.count) * (double)width / across, ATTENTION_MOST_ASPECT);
 }

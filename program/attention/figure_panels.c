@@ -222,8 +222,8 @@ static bool lay_out_words(const figure_sheet *sheet, const attention_figure *fig
     return fine;
 }
 
-/* Returns true if the tokens do not fit, or the figure does not fit on a page, as pieces but does as words. A given
- * --columns fixes the height. */
+/* Returns true if tokens or page have no room for pieces, and both have room for words. A given number of columns also
+ * decides the height. */
 static bool wants_words(const figure_sheet *sheet, const attention_figure *figure)
 {
     const figure_source *source = sheet->source;

@@ -27,7 +27,7 @@ typedef struct figure_source {
 
     deberta_session *session;          /* session of source_encode */
     capture capture;                   /* capture of source_encode */
-    size_t model_bytes, session_bytes; /* sums over all open models and sessions */
+    size_t model_bytes, session_bytes; /* bytes of all open models and sessions */
 } figure_source;
 
 /* Opens the model, reads the input, and applies the selection. all_rows: the figure shows more of the input than

@@ -108,7 +108,7 @@ static size_t list_grids(const trace_run *run, trace_grid grids[MOST_GRIDS])
 
 static double share(const trace_run *run, double value) { return trace_share(&run->report, run->corrupts, value); }
 
-/* A line for each place that was patched. */
+/* Adds a line to the data for each place that was patched. */
 static void add_lines(figure_sheet *sheet, const trace_run *run)
 {
     const common_options *options = run->source->options;
@@ -271,7 +271,7 @@ static attention_panel panel_of(const trace_run *run, const trace_grid *grid, co
     return (attention_panel){.values = cells, .stride = column_count, .title = title, .kind = HEATMAP_SIGNED};
 }
 
-/* The chosen states: the input of each chosen layer, and with the last layer its output, if that is read. */
+/* Lists the chosen states: the input of each chosen layer, and with the last layer its output, if that is read. */
 static size_t *list_states(const trace_run *run, size_t *count)
 {
     const figure_source *source = run->source;
@@ -281,7 +281,7 @@ static size_t *list_states(const trace_run *run, size_t *count)
     return states;
 }
 
-/* A line of type for each token, also where few layers do not fill the width. */
+/* Returns the aspect of a cell that gives each token a line of type, also where few layers do not fill the width. */
 static double state_aspect(const figure_source *source, size_t columns)
 {
     const double line = 3.6, beside = 35, widest_cell = 10; /* mm of a token, of tokens and colour bar, of a layer */
@@ -338,7 +338,7 @@ static void describe_heads(const figure_sheet *sheet, const trace_run *run, cons
     figure->units[HEATMAP_SIGNED] = unit(run);
 }
 
-/* What a reader of the figure must know: both runs, what was corrupted, what was asked. */
+/* Notes the facts that a reader of the figure needs: both runs, what was corrupted, what was asked. */
 static void say_runs(figure_sheet *sheet, const trace_run *run)
 {
     const figure_source *source = run->source;

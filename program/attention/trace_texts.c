@@ -24,7 +24,7 @@ typedef struct text_work {
 
 static bool is_number(const char *text) { return *text && !text[strspn(text, "0123456789")]; }
 
-/* A token by its number, or the tokens of a word that the text has once. */
+/* Marks a token by its number, or the tokens of a word that the text has once. */
 static void find_word(const text_work *w, const void *member, const char *word, bool *marked)
 {
     if (is_number(word)) {
@@ -46,7 +46,7 @@ static void find_word(const text_work *w, const void *member, const char *word, 
                  word, count);
 }
 
-/* The parts of a list between commas. */
+/* Returns the next part of a list with commas, and advances *at. */
 static const char *next_part(const text_work *w, const char **at)
 {
     const char *begin = *at;
@@ -78,7 +78,7 @@ static void mask_word(const text_work *w)
     w->found->what = options_text(w->options, "%s is masked", asked->trace.mask_word);
 }
 
-/* Tokens of two words change places, so that there are as many as before. */
+/* Exchanges the tokens of two words, which keeps their number. */
 static void swap_words(const text_work *w)
 {
     const char *at = w->asked->trace.swap, *a = next_part(w, &at), *b = next_part(w, &at);
@@ -174,7 +174,7 @@ static void take_corrupted(const text_work *w)
 
 /* ------------------------------------------------------------------------------------------------------------- answer */
 
-/* The token that is asked about: --at, or the only [MASK]. */
+/* Returns the token whose answer is followed: --at, or the only [MASK]. */
 static size_t find_position(const text_work *w)
 {
     const attention_options *asked = w->asked;
@@ -195,7 +195,7 @@ static size_t find_position(const text_work *w)
     return place;
 }
 
-/* The token of a word in the place of [MASK], as the tokenizer would have it there. */
+/* Returns the token of a word in the place of [MASK], as the tokenizer would have it there. */
 static int64_t token_of_answer(const text_work *w, const char *word, size_t position)
 {
     const void *member = &w->asked->trace.answer;
@@ -211,6 +211,8 @@ static int64_t token_of_answer(const text_work *w, const char *word, size_t posi
     size_t pieces;
     deberta_error error = {0};
     must(w->options, asked_word_fill(w->options, &w->words, position, word, &id, &pieces, &error), &error);
+    if (id < 0 && pieces == 1)
+        option_wrong(w->options, member, "'%s' would be one token with the text beside [MASK]; give an id", word);
     if (id < 0)
         option_wrong(w->options, member,
                      "'%s' is %zu tokens in the place of [MASK]; expected a word of one token, or its id", word,
@@ -250,7 +252,7 @@ static void find_words(const text_work *w, trace_answer *answer)
         option_wrong(w->options, &w->asked->trace.answer, "'%s' is one word twice: a difference is of two", asked);
 }
 
-/* A text with one [MASK], and a model that fills it: the word is meant, whatever else the model answers. */
+/* Returns true if the text has one [MASK] and the model fills it: the word is then meant, whatever else it answers. */
 static bool asks_for_word(const text_work *w)
 {
     const unsigned words = 1u << DEBERTA_TASK_MLM | 1u << DEBERTA_TASK_MLM_EMD;

@@ -17,5 +17,5 @@ typedef struct trace_texts {
 
 /* Ends the program where the options do not fit the text. */
 trace_texts trace_texts_make(figure_source *source);
-/* What a column of the answer's logits is called. */
+/* Returns the name of a column of the answer's logits. */
 const char *trace_column_name(const figure_source *source, const trace_answer *answer, int64_t column);

@@ -125,7 +125,7 @@ static deberta_status save_all(const attributed_text *text, const shaded_text *f
     return status;
 }
 
-/* What a picture or a paper tells of the source, behind what the style has. */
+/* Appends facts about the source to the provenance of the style: model, digest, texts. */
 static void add_source(const attributed_text *text, figure_style *style, provenance_entry *entries)
 {
     const provenance_entry own[] = {

@@ -124,9 +124,12 @@ static bool find_word(attribute_job *job, text_record *record, const asked_text 
     int32_t id;
     size_t pieces;
     must(job->run->options, asked_word_fill(job->run->options, in, at, word, &id, &pieces, err), err);
-    if (id < 0)
+    const char *mask = deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL);
+    if (id < 0 && pieces == 1)
+        text_record_spoil(record, "\"%s\" would be one token with the text beside %s", word, mask);
+    else if (id < 0)
         text_record_spoil(record, "\"%s\" is %zu tokens of this model, expected one: it must fill one %s", word, pieces,
-                          deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL));
+                          mask);
     *answer = (size_t)id;
     return id >= 0;
 }
@@ -358,7 +361,7 @@ static void note_gap(const attribute_job *job, const deberta_attribution_options
                  found->steps, o->steps ? "; without --steps they are doubled until it is at most 1 %" : "");
 }
 
-/* Says where a figure comes from, which is drawn when model and text are gone. */
+/* Copies the facts about the source of a figure, which is drawn after model and text are released. */
 static void name_source(const attribute_job *job, const task_text *text, attributed_text *to)
 {
     const common_options *options = job->run->options;

@@ -11,7 +11,7 @@ enum { WHO = BENCH_ENGINE | BENCH_ISA | BENCH_PRECISION };
 #define OWN_SHADE   0.35
 #define OTHER_SHADE 0.75
 
-/* "accelerate" is the package inside transformers. */
+/* Returns true for an engine of this project; "accelerate" is its package inside transformers. */
 static bool is_own(const bench_result *r)
 {
     return strncmp(r->engine, "deberta", strlen("deberta")) == 0 || strcmp(r->engine, "accelerate") == 0;
@@ -130,7 +130,7 @@ static int by_length(const void *left, const void *right)
     return a->n != b->n ? (a->n > b->n) - (a->n < b->n) : (a > b) - (a < b);
 }
 
-/* The first result of each row, the shortest row first. */
+/* Finds the first result of each row, the shortest row first; returns the number of rows. */
 static size_t find_rows(const bench_results *all, const bench_result **firsts)
 {
     size_t count = 0;

@@ -22,7 +22,7 @@ typedef struct compare_job {
     compare_side a, b;
 } compare_job;
 
-/* Splits the files into two sides: A.json B.json, or A1.json A2.json --with B1.json B2.json. With --by, all files are
+/* Splits the files into two sides: A.json B.json, or A1.json A2.json with B1.json B2.json. With --by, all files are
  * runs of one side. */
 static void find_sides(compare_job *job, const compare_options *o)
 {

@@ -41,8 +41,8 @@ static double speedup(const bench_results *results, const bench_result *r)
     return 0;
 }
 
-/* Adds the known values of some results as points of a new series. Returns false and adds none if there are fewer
- * than two points. */
+/* Adds the known values of some results as points of a new series. Returns false and adds none if all are at
+ * one place of the axis. */
 static bool add_curve(bench_drawing *drawing, const curve *what, bench_group *group, const bench_result *const *members,
                       size_t found)
 {

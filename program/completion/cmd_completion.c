@@ -26,7 +26,7 @@ static void each_command(FILE *out, const command *const *commands, command_visi
     }
 }
 
-/* Whether the command runs on its own, like `bench MODEL`, or only through its subcommands. */
+/* Returns true if the command runs on its own, like `bench MODEL`, or only through its subcommands. */
 static bool runs_alone(const command *command) { return command->options || command->groups; }
 
 static void put_words(FILE *out, const command *command)

@@ -1,4 +1,4 @@
-/* Notes it when a figure's font is not installed. SPDX-License-Identifier: MIT */
+/* Prints a note if a figure's font is not installed. SPDX-License-Identifier: MIT */
 #include "program/frame/figure_style.h"
 
 #include "viz/draw_cairo.h"

@@ -7,8 +7,8 @@
 
 enum { HELP_WIDEST = 112, HELP_NARROWEST = 40 };
 
-/* Folding of lines. It uses COLUMNS or else the width of the terminal `out`, within the bounds above. Where `out` is
- * neither, as in a file, only rows are folded, at HELP_WIDEST. */
+/* Folding of lines. It uses COLUMNS or else the width of the terminal `out`, within the bounds above. Without
+ * either, as for a file, only rows are folded, at HELP_WIDEST. */
 typedef struct help_lines {
     FILE *out;
     size_t width;

@@ -12,7 +12,7 @@
 
 /* ------------------------------------------------------------------------------------------------- one output, another */
 
-/* Looks at the folder that a path lies in; false where there is none. */
+/* Reads the status of the folder that a path lies in; returns false if there is none. */
 static bool find_folder(const char *path, struct stat *about)
 {
     const char *slash = strrchr(path, '/');
@@ -22,7 +22,7 @@ static bool find_folder(const char *path, struct stat *about)
     return found;
 }
 
-/* "a.pdf" and "./a.pdf" are written to one place. */
+/* Returns true if two paths name one file, such as "a.pdf" and "./a.pdf", even one that does not exist yet. */
 static bool is_same_file(const char *a, const char *b)
 {
     const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
@@ -32,7 +32,7 @@ static bool is_same_file(const char *a, const char *b)
            find_folder(b, &at_b) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
 }
 
-/* No output is empty, and no two options name the same file. */
+/* Refuses empty outputs, two options that name the same file, and more --out than the command takes. */
 static void check_twice(const common_options *options)
 {
     const option_scan *scan = options->scan;
@@ -56,7 +56,7 @@ static void check_twice(const common_options *options)
 
 /* --------------------------------------------------------------------------------------------- an output that is read */
 
-/* Does this option name a file or a folder that is read? By what its help calls the value. */
+/* Returns true if an option names a file or folder to read, as the name of its value in --help tells. */
 static bool names_input(const option *row)
 {
     static const char *const values[] = {"FILE", "FOLDER", "DIR", "MODEL", "PATH", "RUN"};
@@ -66,10 +66,10 @@ static bool names_input(const option *row)
     return false;
 }
 
-/* Words to choose from, such as bash|zsh|fish, are no places. */
+/* Returns true if arguments are paths, written in capitals, rather than words to choose from, such as bash|zsh|fish. */
 static bool takes_places(const command *command) { return strpbrk(command->arguments, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"); }
 
-/* Figures and pages beside a model may be made again: no reader of a folder opens them. */
+/* Returns true for figures and pages, which may be written next to a model: no reader of its folder opens them. */
 static bool is_never_read(const char *path)
 {
     static const char *const suffixes[] = {".svg", ".png", ".pdf", ".html", ".htm", ".tex"};
@@ -84,7 +84,7 @@ static bool is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* what: of the command line, how the input was given. */
+/* Refuses an output that is the input or lies in it. what: how the command line gave the input, for the message. */
 static void refuse_input(const common_options *options, const char *what, const char *input, const char *output)
 {
     if (strcmp(input, "-") == 0) {
@@ -111,7 +111,8 @@ void option_refuse_input(const common_options *options, const char *path)
                          path);
 }
 
-/* `> FILE` of a shell: it is empty by now, or `>>` would make it grow while it is read. */
+/* Refuses a standard output that is an input: the shell's `> FILE` has emptied it, and `>>` would make it grow while it
+ * is read. */
 static void check_standard_output(const common_options *options)
 {
     const option_scan *scan = options->scan;
@@ -129,7 +130,7 @@ static bool was_given(const option_scan *scan, const char *name)
     return false;
 }
 
-/* A corpus that can go on writes into files whose names are made from that of its output. */
+/* Checks the files that a resumable or sharded corpus writes, whose names are made from that of its output. */
 static void check_made_names(const common_options *options, const char *output)
 {
     const option_scan *scan = options->scan;

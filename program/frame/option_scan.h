@@ -22,8 +22,8 @@ typedef struct option_scan {
     scope memory;                      /* owner of all memory that lives as long as the options */
 } option_scan;
 
-/* The row of the command's tables with this name or, without a name, this letter; a command's own rows hide common
- * ones. */
+/* The row that option_find finds by its name or, without a name, by its letter, and the offset of its group's struct; a
+ * command's own rows hide common ones. */
 typedef struct found_option {
     const option *option;
     size_t offset;

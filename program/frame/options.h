@@ -74,8 +74,7 @@ struct common_options {
     ablation_list ablated;             /* value of --ablate */
     int format;                        /* value of --format, a result_format (output/text_table.h) */
     const struct deberta_ranks *ranks; /* NULL: a single process */
-    struct option_scan *scan;          /* the scanned command line, and the memory that lives as long as this
-                                        * struct */
+    struct option_scan *scan;          /* the scanned command line, and memory that lives as long */
 };
 
 typedef enum option_type {
@@ -208,7 +207,7 @@ const char *options_print(const common_options *options, const char *format, va_
 /* Reads names with commas between them: *bits gets bit k for names[k], which ends with NULL. Returns NULL, or the
  * first part, of *length bytes, that is no such name. */
 const char *options_names_read(const char *text, const char *const *names, unsigned *bits, int *length);
-/* Frees the options' memory allocated since options_mark, for work on one text of many. */
+/* options_release frees the options' memory that was allocated since options_mark, for work on one text of many. */
 struct scope_piece *options_mark(const common_options *options);
 void options_release(const common_options *options, struct scope_piece *mark);
 /* Returns the command line in a form that a shell accepts, without options that affect messages only. with_outputs:

@@ -5,9 +5,9 @@
 
 #include "program/frame/option_scan.h"
 
-/* What somebody types who knows another program, and the answer. The first row that fits counts. */
+/* Names of other programs for an option, and the advice for them. The first row that fits counts. */
 typedef struct other_name {
-    const char *theirs;   /* their names, between blanks, with dashes where they may have underscores */
+    const char *theirs;   /* names separated by blanks, with dashes where they may have underscores */
     const char *commands; /* first words of the commands that this is said of, between blanks; NULL: of all */
     const char *ours;     /* an option that the command must have; NULL: there need be none */
     const char *answer;   /* "--name ..." is what it is here; anything else is a clause of its own */
@@ -173,7 +173,7 @@ static const other_name other_names[] = {
     {"against", NULL, "minus", "--minus"},
 };
 
-/* A name of theirs, whose underscores count as dashes, in a list between blanks. */
+/* Returns true if a name, whose underscores count as dashes, is in a list separated by blanks. */
 static bool is_listed(const char *list, const char *name, size_t length)
 {
     for (const char *at = list; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
@@ -184,7 +184,7 @@ static bool is_listed(const char *list, const char *name, size_t length)
     return false;
 }
 
-/* MODEL or FILE is no option where it is an argument. */
+/* Returns the advice for a name of the model or of files where these are arguments of the command; NULL: none. */
 static const char *find_argument(const common_options *options, const command *command, const char *name, size_t length)
 {
     static const char models[] = "model m model-name-or-path model-name model-id model-path model-dir pretrained "

@@ -1,5 +1,5 @@
-/* What the suffix of --out means: it chooses the form of what is written, or the name is refused. What a command writes
- * stands in its `writes`; --json and --format say more than a suffix.
+/* Reads the suffix of --out, which chooses the form of the output; a name that does not fit is refused. A command's
+ * `writes` says what it can write; --json and --format take precedence over a suffix.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/output_names.h"
@@ -10,22 +10,22 @@
 #include "program/frame/option_scan.h"
 
 typedef enum name_form {
-    NAMES_ANYTHING, /* no suffix that is known */
+    NAMES_ANYTHING, /* no known suffix */
     NAMES_TEXT,
     NAMES_MARKDOWN,
     NAMES_CSV,
     NAMES_JSON,
-    NAMES_LINES, /* an object a line */
+    NAMES_LINES, /* one object for each line */
     NAMES_LATEX,
     NAMES_PAGE,
     NAMES_FIGURE,
-    NAMES_PICTURE, /* of a kind that is not drawn */
+    NAMES_PICTURE, /* a kind of picture that is not drawn */
     NAMES_FOREIGN
 } name_form;
 
 typedef struct known_name {
     name_form form;
-    const char *what, *suffixes; /* these between blanks */
+    const char *what, *suffixes; /* suffixes: separated by blanks */
 } known_name;
 
 static const known_name known_names[] = {
@@ -91,7 +91,7 @@ static bool was_given(const option_scan *scan, const char *name)
     return false;
 }
 
-/* A training has a folder; one batch of it is a result like others. */
+/* Returns what the command writes. A training writes a folder, but with --one-batch a result like others. */
 static command_writes what_is_written(const common_options *options)
 {
     const bool is_batch = options->command->writes == WRITES_FOLDER && was_given(options->scan, "one-batch");
@@ -103,8 +103,8 @@ static bool has_json(const common_options *options)
     return option_find(options->command, "json", strlen("json"), 0).option != NULL;
 }
 
-/* Does a name of this form choose JSON? A file of lines may be called .json, too, but one document is no file of lines.
- */
+/* Returns true if a name of this form chooses JSON. A file of lines may end in .json, but a single document not in
+ * .jsonl. */
 static bool chooses_json(const common_options *options, name_form form)
 {
     const command_writes writes = what_is_written(options);
@@ -126,7 +126,7 @@ void output_names_choose(common_options *options)
 
 /* ------------------------------------------------------------------------------------------------------------ refusals */
 
-/* What is expected, as the end of a sentence. */
+/* Returns the expected names, as the end of a sentence. */
 static const char *describe(const common_options *options, command_writes writes)
 {
     switch (writes) {
@@ -141,7 +141,7 @@ static const char *describe(const common_options *options, command_writes writes
     return "";
 }
 
-/* Where what the name asks for is made, as the end of a sentence. */
+/* Returns the option or command that makes a file of this form, as the end of a sentence; empty if there is none. */
 static const char *find_other_way(const common_options *options, name_form form)
 {
     const command *const *sub = options->command->subcommands;
@@ -158,7 +158,7 @@ static _Noreturn void refuse_name(const common_options *options, command_writes 
                 find_other_way(options, name.form));
 }
 
-/* Whether such a name may be that of the output; without --json and --format, which say more. */
+/* Returns true if the output may have a name of this form, without --json and --format. */
 static bool is_fitting(const common_options *options, command_writes writes, name_form form)
 {
     if (form == NAMES_ANYTHING || writes == WRITES_OWN) return true;
@@ -182,7 +182,7 @@ void output_names_check(const common_options *options)
         const char *path = options->outs.items[k];
         const name_form form = known_name_of(path).form;
         const bool is_picture = name_is_picture(path);
-        if (is_picture ? draws : is_said) continue; /* of pictures, what draws them says which it draws */
+        if (is_picture ? draws : is_said) continue; /* a command that draws checks the kind of picture itself */
         if (!is_fitting(options, writes, form)) refuse_name(options, writes, path);
     }
 }

@@ -1,20 +1,20 @@
-/* Declares what the suffix of an output's name means, one rule for all commands. SPDX-License-Identifier: MIT */
+/* Declares the meaning of an output's suffix, the same for all commands. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "output/result.h"
 #include "program/frame/options.h"
 
-/* The name of a picture that this program draws: .png, .svg, .pdf. */
+/* Returns true for the name of a picture that this program draws: .png, .svg, .pdf. */
 bool name_is_figure(const char *path);
-/* Or of a kind that is not drawn here. Text under such a name opens nowhere. */
+/* Returns true also for kinds of pictures that it does not draw, since no program opens text under such a name. */
 bool name_is_picture(const char *path);
-/* The form of a table that the last --out with such a suffix names; others say nothing. */
+/* Returns the format of the last --out whose suffix is that of a table format, or RESULT_TEXT if none is. */
 result_format format_of_names(const common_options *options);
 
-/* Every --out ends like a figure; for before anything is computed. */
+/* Refuses an --out that does not end like a figure, before anything is computed. */
 void check_figure_paths(const common_options *options);
-/* Refuses an --out that does not end like text, for what is text whatever the command else writes. */
+/* Refuses an --out with another known suffix than .txt, for an output that is always text. */
 void check_text_path(const common_options *options);
-/* Refuses a path, of another option than --out, whose suffix is known and none of these between blanks. path NULL: not
- * given. */
+/* Refuses a path of another option than --out whose suffix is known but not in `suffixes`, which are separated by
+ * blanks. path NULL: not given. */
 void check_output_name(const common_options *options, const void *member, const char *path, const char *suffixes);

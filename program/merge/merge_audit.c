@@ -13,7 +13,7 @@
 #include "program/frame/unfinished.h"
 #include "program/merge/merge_shards.h"
 
-enum { MOST_NAMED = 10 /* items that differ, at most, by name */ };
+enum { MOST_NAMED = 10 /* differing items that are named, at most */ };
 
 /* ---------------------------------------------------------------------------------------------------- the command again */
 

@@ -136,7 +136,7 @@ static json_t *describe_behaviour(const behaviour_report *report)
     return object;
 }
 
-/* Returns true if a bin of distances lies inside one layer's run, composed over the layers. */
+/* Returns true if a bin of distances lies inside the run of keys of one layer, composed over so many layers. */
 static bool bin_is_inside_run(const field_findings *f, const influence_bin *bin, size_t layers)
 {
     return bin->to <= (ptrdiff_t)(f->field.run_left * layers) && -bin->from <= (ptrdiff_t)(f->field.run_right * layers);

@@ -114,7 +114,7 @@ static json_t *label_name(const answered_text *text, size_t label)
 }
 
 /* Turns a row of logits into the output of `classify`: probabilities of one label out of all, or of each by itself,
- * or values. The output of a classifier with a single one is an amount, not a label. */
+ * or values. A single output is an amount, not a label. */
 static const char *read_classes(const answered_text *text, answer_rows *rows)
 {
     const deberta_problem problem = deberta_model_describe(text->model)->problem;

@@ -27,7 +27,7 @@ function decodeBase64(encoded) {
     return bytes;
 }
 
-/* A byte of a term is a signed fraction of the scale; a byte of a probability is a fraction of its square root. */
+/* A byte of a term is a signed fraction of the scale; a byte of a probability is the root of such a fraction. */
 const termOfByte = (byte, scale) => byte === 128 ? NaN : (byte << 24 >> 24) / 127 * scale;
 const probabilityOfByte = (byte, scale) => byte === 255 ? NaN : (byte / 254) ** 2 * scale;
 

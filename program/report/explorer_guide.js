@@ -153,8 +153,8 @@ const GUIDE = [
 
 const TERMS_STEP = GUIDE.findIndex(({words}) => words === wordsOfTerms);
 
-/* State that is restored when a step is left: the terms it removed and, where the numbers of a pair cover the matrix,
- * its pair. */
+/* Changes by a step that are undone when it is left: the terms it removed and, where the numbers of a pair cover the
+ * matrix, its pair. */
 let removedByGuide = '', pinnedByGuide = null;
 const isOneColumn = () => matchMedia('(max-width: 45.99rem)').matches;
 

@@ -147,7 +147,7 @@ function takeAnswer({number, about, cells, answer, layers, sha256, milliseconds}
     next();
 }
 
-/* Keeps an answer without some terms, as for those that came with the page. */
+/* Keeps an answer that was computed without some terms, together with those that came with the page. */
 function takeAblated(text, removed, computed) {
     text.ablated = {...computed, removed};
     text.answers = {...text.answers, without: {...text.answers?.without, [removed]: computed.answers.full}};

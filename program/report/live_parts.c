@@ -14,8 +14,8 @@
 #include "output/json_text.h"
 #include "output/scope.h"
 
-/* A browser reads about 80 MB of a page per second. Each piece of a file is a whole number of groups, three bytes or
- * four characters. */
+/* A browser reads about 80 MB of a page per second, hence the limit of bytes. PIECE_BYTES is a multiple of 3, so that
+ * base64 pads only the last piece of a file. */
 enum { MOST_MODEL_BYTES = 300000000, MOST_FILES = 28, MOST_NAME_BYTES = 90, PIECE_BYTES = 49152 };
 
 static const char *const tiers[] = {"relaxed", "exact", "scalar"};

@@ -82,8 +82,7 @@ static void show_classes(FILE *out, const text_class *classes, size_t count)
     }
 }
 
-/* Describes the output of a classifier with a single one: its value, and, unless it is a regression, the sigmoid of
- * it. */
+/* Describes the answer of a classifier with a single output: its value and, unless it is a regression, its sigmoid. */
 static void describe_single(task_text *text, double score, bool is_value, FILE *out)
 {
     const double probability = deberta_sigmoid(score);

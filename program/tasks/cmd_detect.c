@@ -56,7 +56,7 @@ static deberta_status detect_describe(task_run *run, task_text *text, const floa
     double *scores = options_take(run->options, count, sizeof *scores);
     suspect *suspects = options_take(run->options, count, sizeof *suspects);
     size_t *chosen, found = 0;
-    /* Frame tokens cannot be replaced ones, so they rank last. */
+    /* [CLS] and [SEP] are not part of the text and cannot be replaced, so they rank last. */
     for (size_t t = 0; t < count; t++)
         scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : deberta_sigmoid(logits[t]);
     for (size_t k = 0, shown = task_run_choose(run, o->top, scores, count, &chosen); k < shown; k++) {

@@ -16,7 +16,7 @@
 enum {
     WINDOW_PAIRS = 512,
     WINDOW_TOKENS = 1 << 20, /* tokens of all sequences in a window */
-    MOST_TOKENS = 1024,      /* tokens of a sentence, whose sequences have the square of that */
+    MOST_TOKENS = 1024,      /* tokens of a sentence; its sequences have the square of that */
     ROWS_AT_ONCE = 128,      /* rows of logits for each pass over the vocabulary */
     SIDES = 2
 };

@@ -21,7 +21,7 @@ enum {
     WINDOW_TEXTS = 512,
     WINDOW_BYTES = 1 << 20,
     ROW_TEXTS = 4096,  /* texts of a window of a command that writes rows, sorted by length together */
-    ROW_BATCHES = 16,  /* batches of such a window, if that is less: the results wait in memory */
+    ROW_BATCHES = 16,  /* batches of tokens in such a window, if fewer, because the results wait in memory */
     SHARD_BATCHES = 4, /* batches of a shard's window: a killed job loses them, and one asked to stop finishes them */
 };
 

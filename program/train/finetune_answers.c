@@ -21,7 +21,7 @@ typedef struct question {
     bool answered;
     size_t begin, end;         /* characters of the answer */
     size_t first, count;       /* tokens of the context */
-    size_t answer, answer_end; /* first and last token of the answer, among these */
+    size_t answer, answer_end; /* first and last token of the answer, as indices among these */
 } question;
 
 static const char *skip_characters(const char *text, const char *end, size_t count)

@@ -25,7 +25,7 @@ static deberta_example example_of(const deberta_tokens *tokens)
                              .end = NO_LABEL};
 }
 
-/* Takes the lines of a file, one after the other; it may spoil the record. */
+/* Takes one line of a file, and may spoil its record. */
 typedef void (*line_taker)(finetune_reader *reader, text_record *record, const labelled_text *labelled,
                            example_list *list);
 

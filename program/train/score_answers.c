@@ -70,7 +70,7 @@ static void end_answers(void *context, double measures[DEBERTA_MEASURES])
     for (size_t i = 0; i < list->count; i++) search_window(s, i);
     for (size_t i = 0; i < list->count; i++) {
         const answer_window *w = &list->windows[i];
-        if (w->offset > 0) continue; /* the first window counts for its question */
+        if (w->offset > 0) continue; /* each question is scored once, at its first window */
         const double f1 = f1_of(w, &s->best[w->question]);
         measures[0] += f1;
         measures[1] += f1 >= 1;

@@ -1,4 +1,4 @@
-/* `deberta train plot` draws loss, rate and gradient norm of training runs, and measures on held-out data.
+/* `deberta train plot` draws training runs: loss, rate, gradient norm, and their measures on held-out data.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -36,7 +36,8 @@ typedef struct plot_job {
 
 /* ------------------------------------------------------------------------------------------------------------ groups */
 
-/* Returns the length of a name without its number: "sift-12" is "sift". */
+/* Returns the length of a name without a number at its end and the dash, dot or underscore before it: "sift-12" is
+ * "sift". */
 static size_t group_length(const char *name)
 {
     size_t length = strlen(name);

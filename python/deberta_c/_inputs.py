@@ -14,9 +14,9 @@ from . import _abi as abi
 from ._abi import ArgumentError, library, whole_number
 
 Text = Union[str, Tuple[str, str]]
-# Values have the type of size_t, so that NumPy need not mix it with signed numbers.
+# SIZE is signed and as wide as size_t, which no count here fills: NumPy need not mix it with unsigned numbers.
 INT32, BYTE, SIZE = np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.intp)
-LONGEST_UNASKED = 32768  # longest text in tokens unless the user allows more, as in the program: a longer one is more often a mistake
+LONGEST_UNASKED = 32768  # longest text in tokens unless the user allows more, as in the program: a longer one is usually a mistake
 
 
 def integers(values: Any, what: str, kind: np.dtype = INT32) -> np.ndarray:

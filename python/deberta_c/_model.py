@@ -126,7 +126,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     def tokenize(self, texts: Any, max_tokens: Optional[int] = None) -> Any:
         """Tokens of a text, or of a pair (text, second text); of a list of these a list. max_tokens cuts, frame included. A Tokens holds
-        ids, token_types and roles [n], character_spans and byte_spans [n, 2], begin and end. Raises ArgumentError for what is no text,
+        ids, token_types and roles [n], character_spans and byte_spans [n, 2], begin and end. Raises ArgumentError for other types,
         FileError where the folder holds no tokenizer."""
         items, single = as_texts(texts)
         assert items is not None
@@ -163,7 +163,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         "logits.mlm", ".mlm_emd", ".token", ".qa" [B, n, labels]. Where lengths differ, a list of B arrays without the first axis.
         Results are the same bits for any batch_tokens, the number of tokens that are encoded together.
         Raises ArgumentError for inputs and options that it cannot take and for a closed model, UnsupportedError for a head or a term that
-        the model has not, OutOfMemoryError beyond memory_limit.
+        the model lacks, OutOfMemoryError beyond memory_limit.
         """
         one_of("hidden", hidden, "last", "all", None)
         most_tokens = whole_number("batch_tokens", batch_tokens)

@@ -28,7 +28,7 @@ static void tree_add(part_tree *tree, const float part[PANEL], bool is_there)
     tree->parts++;
 }
 
-/* Returns the sum of a tree whose number of parts is a power of two. */
+/* Writes the sum of a tree, whose number of parts is a power of two, to result. */
 static void tree_result(const part_tree *tree, float result[PANEL])
 {
     size_t level = 0;

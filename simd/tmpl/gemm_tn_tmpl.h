@@ -7,10 +7,10 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Size of a block: columns of A, a multiple of every TILE_ROWS, and panels of B, a multiple of TILE_PANELS. Numbers
- * of rows that are fetched ahead: of B, and of A from L2. 256 rows of it are 192 KB. With TN_A_ROWS, 3,072 columns
- * times 768 run at 123 instead of 112 GFLOP/s, of 190; other shapes as before, within 2 % (one core of an Emerald
- * Rapids). */
+/* Size of a block: columns of A, a multiple of every TILE_ROWS, and panels of B, a multiple of TILE_PANELS; 256 rows of
+ * a block are 192 KB. Then the numbers of rows that are fetched ahead: of B, and of A from L2. With TN_A_ROWS, 3,072
+ * columns times 768 run at 123 instead of 112 GFLOP/s, of 190; other shapes as before, within 2 % (one core of an
+ * Emerald Rapids). */
 enum { TN_COLUMNS = SUM_COLUMNS, TN_PANELS = 6, TN_AHEAD = 16, TN_A_ROWS = 8, TN_FLOATS = TN_COLUMNS * TN_PANELS * PANEL };
 
 /* The sum of the current part, and the tree as a binary counter: level k holds the sum of 2^k parts that wait for their

@@ -53,7 +53,7 @@ PLANTED_CHECKS = {"gcc": {"-Wanalyzer-use-after-free", "-Wconversion", "-Wshadow
 
 
 class CannotRun(Exception):
-    """The tool has another version than the list of accepted findings."""
+    """The tool is absent, or has another version than the list of accepted findings."""
 
 
 def version_of(tool):

@@ -84,7 +84,7 @@ def write_variant(chance, source, target, v1):
         weights = {name.replace("deberta.", prefix, 1): tensor for name, tensor in weights.items()}
         done.append(f"prefix '{prefix}'")
     terms = config["pos_att_type"]
-    if chance.random() < 0.2 and terms and config["pooler_hidden_act"] == config["hidden_act"]:  # as Microsoft writes v1
+    if chance.random() < 0.2 and terms and config["pooler_hidden_act"] == config["hidden_act"]:  # as Microsoft writes it: without a type, so that v1 is known by the tensors alone
         del config["model_type"]
         config["pos_att_type"] = "|".join(terms)
         done.append("no model_type")

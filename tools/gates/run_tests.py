@@ -103,7 +103,7 @@ NIGHTLY = [
     ("wheels", stages.wheels, "git", stages.X86, "what is released"),
 ]
 ALWAYS = ("program", "native")  # stages that run without --full
-SLOWEST = 10  # number of programs that are named
+SLOWEST = 10  # number of the slowest programs that the end of a run names
 TIMES = os.path.join("out", "test-times.tsv")  # a file with the times of all
 
 

@@ -269,7 +269,7 @@ def check(options, say):
 
 
 def is_held_out(index):
-    """Returns true if the paragraph with this index in train.txt is held out."""
+    """Returns true if the paragraph with this index, from 0, in train.txt is held out."""
     return index % HELD_OUT_EVERY == HELD_OUT_AT
 
 

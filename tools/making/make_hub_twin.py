@@ -146,7 +146,7 @@ def write_json(path, value):
 
 
 def spm_pieces():
-    """Returns the tests' unigram model: its special pieces, and its other pieces as (text, score, block)."""
+    """Returns the tests' unigram model: its encoded fields other than pieces, and its pieces as (text, score, block)."""
     rest, pieces = b"", []
     for number, wire, value in fields((TOKENIZERS / "spm-unigram" / "spm.model").read_bytes()):
         if number == 1:
@@ -158,7 +158,7 @@ def spm_pieces():
 
 
 def filler(count):
-    """Returns pieces that no test text has, below all others, so that [MASK] follows at its published id."""
+    """Returns pieces that no test text has, below all others, so that [MASK] follows at the id of the published model."""
     return [(f"\u2581twin{i}", -90.0) for i in range(count)]
 
 

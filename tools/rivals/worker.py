@@ -24,7 +24,7 @@ SECONDS_OF_A_SLOW_CALL = 10
 
 
 def enough_calls(once, repetitions):
-    """Returns the number of timed calls for a duration of one: slow calls vary little and are repeated less."""
+    """Returns how many timed calls are enough if one takes `once` seconds: slow calls vary little and are repeated less."""
     return 1 if once > SECONDS_OF_A_SLOW_CALL else min(3, repetitions) if once > 2 else repetitions
 
 

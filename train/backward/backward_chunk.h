@@ -19,10 +19,10 @@ typedef struct head_work {
 /* At most QUERY_BLOCK rows of one sequence, contiguous in memory. In the sequence they form pieces: one for an ordinary
  * layer, one per run of labelled tokens for the decoder. */
 typedef struct query_block {
-    size_t row, count;             /* first row among the record's rows */
+    size_t row, count;             /* first row among the record's rows, and number of rows */
     query_run pieces[QUERY_BLOCK]; /* pieces, with rows counted in the block */
     size_t piece_count;
-    bool begins; /* dk and dv of the sequence */
+    bool begins; /* whether it is the first for dk and dv of the sequence */
 } query_block;
 
 /* A block of queries and a chunk of keys. */
@@ -30,7 +30,7 @@ typedef struct chunk_work {
     const step_state *step;
     const head_work *work;
     const query_block *block;
-    const float *queries, *d_context; /* gradient of the context at the block's first row and the head's columns */
+    const float *queries, *d_context; /* at the block's first row and the head's columns */
     float *d_queries;
     size_t key, keys, lds;
 } chunk_work;

@@ -43,8 +43,7 @@ void norm_gradient(const step_state *step, const layer_norm *norm, size_t column
     add_vector(bindings_vector(&l->bindings, norm->beta), m->vector);
 }
 
-/* Adds outputs [first, first + outputs) of a packed gradient, from weight and vector of the memory, to their tensors.
- */
+/* Computes outputs [first, first + outputs) of a packed gradient, into weight and vector of the memory. */
 static void part_gradient(const step_state *step, const packed_matrix *matrix, size_t first, size_t outputs,
                           const float *a, size_t lda, const float *b, size_t ldb, row_parts parts)
 {

@@ -122,7 +122,7 @@ static void add_to_table(const step_state *step, const packed_matrix *transposed
     range_product_run(&product, learner_kernels(l), l->session->executor);
 }
 
-/* The parts are cut where chunks of the whole table would be. */
+/* Cuts the reached rows where chunks of the whole table would be. */
 static row_parts reached_parts(const step_state *step, size_t bounds[REACHED_PARTS + 1])
 {
     const table_range *reached = &step->reached[TABLE_QUERIES];
@@ -167,8 +167,9 @@ static void positions_backward(const step_state *step, size_t index)
 
 /* ---------------------------------------------------------------------------------------------------------- the table */
 
-/* The longest sequence contains all distances. Sums over rows of the table are chunks of ROW_CHUNK from row 0 on, added
- * in order: two of them are a tree of two parts, wherever they begin; of more, no row is left out. */
+/* Returns the rows that a batch reads: the longest sequence contains all its distances. Sums over rows of the table are
+ * chunks of ROW_CHUNK from row 0 on, added in order: two of them are a tree of two parts, wherever they begin; of more,
+ * no row is left out. */
 static table_range reached_rows(const learner *l, const step_batch *batch)
 {
     size_t longest = 1, first, last;

@@ -126,7 +126,7 @@ static void d_t_task(void *context, size_t task, size_t worker)
     float *chunk = m->vocabulary + worker * m->vocabulary_stride;
     float *memory = chunk + panels * VOCABULARY_CHUNK * PANEL;
     bool begun = false;
-    memset(chunk, 0, panels * VOCABULARY_CHUNK * PANEL * sizeof *chunk); /* columns after the last one */
+    memset(chunk, 0, panels * VOCABULARY_CHUNK * PANEL * sizeof *chunk); /* columns after the last one stay 0 */
     for (size_t word = 0; word < vocabulary; word += VOCABULARY_CHUNK) {
         const size_t words = minimum(VOCABULARY_CHUNK, vocabulary - word);
         const bool is_last = word + words == vocabulary;

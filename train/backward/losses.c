@@ -67,7 +67,7 @@ static size_t chunk_exponentials(const kernels *table, const float *logits, size
     return count;
 }
 
-/* Returns the begin of the first chunk after which the sum exceeds the limit, or n; *sum is the sum before it. */
+/* Returns the beginning of the first chunk after which the sum exceeds the limit, or n; *sum is the sum before it. */
 static size_t find_chunk(const kernels *table, const float *logits, size_t n, float maximum, double limit, double *sum)
 {
     float e[CHUNK];
@@ -102,7 +102,7 @@ size_t draw_class(const kernels *table, const float *logits, size_t n, double u)
             if (sum > limit && e[j] > 0) return first + j;
         }
     }
-    return last; /* By rounding no class exceeds the limit: this is the last one that has a probability. */
+    return last; /* Because of rounding no class exceeds the limit: this is the last one with a probability above 0. */
 }
 
 /* Replaces logits by exp(l - maximum), and returns the logarithm of their sum plus the maximum. */

@@ -20,7 +20,8 @@ typedef struct strip_part {
 
 static bool has_bands(const position_strips *s) { return s->learner->session->positions.monotone; }
 
-/* Finds the columns of a row that are not always 0: from the first item of the other side to its last. */
+/* Return the first column of a row that is not always 0, and the end: those of the first and last item of the other
+ * side. */
 static size_t first_column(const position_strips *s, size_t row)
 {
     const size_t behind = s->tokens ? s->tokens[row] - s->tokens[0] : row;

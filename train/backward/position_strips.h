@@ -10,7 +10,7 @@
 /* Rows belong to one side, queries or keys; the items of the other side read places for each row. */
 typedef struct position_strips {
     const learner *learner;
-    float *strips; /* [rows][ld], after `shift` floats */
+    float *strips; /* [rows][ld]: row 0 begins `shift` floats before this address */
     size_t ld, shift;
     size_t rows, reach;      /* reach: distance in the sequence from the first to the last item of the other side */
     const size_t *tokens;    /* token of each row; NULL: they are consecutive in the sequence */

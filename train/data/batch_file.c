@@ -36,7 +36,7 @@ struct batch_file {
     tensor_list list;
     const stored_tensor *tensors[BATCH_TENSORS]; /* tensors of the file; NULL: missing */
     deberta_training_task task;
-    size_t steps, sequences, columns, choices; /* size of a step: sequences are rows of `columns` tokens */
+    size_t steps, sequences, columns, choices; /* steps; size of each: sequences are rows of `columns` tokens */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -248,7 +248,8 @@ static deberta_status measure_sequences(raw_step *raw, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Other positions count from 0, which the positions of columns do where nothing is cut before the first token. */
+/* Returns whether the batch needs positions. Without them positions count from 0, as those of columns do where nothing
+ * is cut before the first token. */
 static bool has_positions(const raw_step *raw) { return raw->values[POSITIONS] || raw->is_shifted; }
 
 static bool allocate_batch(const raw_step *raw, size_t shards, step_batch *batch)

@@ -1,4 +1,6 @@
-/* Chooses the sequences of a step, deals them to shards, copies and masks them. SPDX-License-Identifier: MIT */
+/* Chooses the sequences of a step, deals them to shards, and copies and masks them in buffers that it allocates.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/data/drawn_batches.h"
 
 #include <stdlib.h>

@@ -27,7 +27,7 @@ static size_t *find_slot(const text_counts *c, const char *text, size_t bytes)
     return &c->slots[at];
 }
 
-/* The table is never more than half full. */
+/* Grows the table, which is never more than half full. */
 static bool grow_slots(text_counts *c)
 {
     if (2 * (c->count + 1) <= c->slot_count) return true;

@@ -40,7 +40,7 @@ static deberta_status compare_step(run_audit *audit, const run_parts *parts, deb
     return DEBERTA_OK;
 }
 
-/* The run has skipped a step that is not finite, or ended there. */
+/* Runs one step, and skips one that is not finite: the run has skipped it too, or ended there. */
 static deberta_status audit_step(const run_parts *parts, deberta_error *err)
 {
     deberta_training_step step;

@@ -286,7 +286,7 @@ static char *run_checkpoint_show(const json_t *value)
 }
 
 /* Returns whether a value is a text of 64 hexadecimal digits: the SHA-256 of data or models, whose digits tell a reader
- * nothing. */
+ * only that they differ. */
 static bool is_digest(const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -326,7 +326,7 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
 }
 
 /* Returns whether an entry cannot come from a run that was killed before it had written its recipe; such a run leaves
- * an empty file and temporaries. */
+ * an empty recipe and temporaries. */
 static bool is_no_trace(const char *name)
 {
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, RECIPE_FILE) != 0 &&

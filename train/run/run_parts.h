@@ -27,7 +27,7 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
 
 /* Rule for the checkpoints that stay: the latest, and those of multiples of a step. */
 typedef struct run_keeping {
-    size_t latest, every; /* steps; 0: none */
+    size_t latest, every; /* number of the latest; distance in steps of the others, 0: none */
 } run_keeping;
 
 /* Writes a checkpoint, then removes the older ones. */
@@ -47,7 +47,7 @@ deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, co
  * with the chain. Step 0: the beginning. */
 deberta_status run_checkpoint_find_step(run_checkpoint *found, const char *folder, size_t step, const json_t *recipe,
                                         deberta_error *err);
-/* Returns the path of a part of a checkpoint. */
+/* Writes the path of a part of a checkpoint to path. */
 void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, char path[RUN_PATH_BYTES]);
 /* Reads moments and steps, for parts that were opened from the checkpoint. */
 deberta_status run_checkpoint_read(const run_checkpoint *checkpoint, const run_parts *parts, deberta_error *err);

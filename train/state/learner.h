@@ -20,7 +20,7 @@
 typedef struct matrix_binding {
     const packed_matrix *matrix;
     matrix_plan plan;
-    parameter *weights[MAX_PARTS], *biases[MAX_PARTS]; /* tensors of the biases; NULL: none */
+    parameter *weights[MAX_PARTS], *biases[MAX_PARTS]; /* tensors of the parts; NULL: the part has no bias */
 } matrix_binding;
 
 typedef struct vector_binding {
@@ -167,7 +167,7 @@ typedef struct step_memory {
     layer_record *records; /* [L], of the current pass; where layers are recomputed, only their inputs have separate
                             * memory */
     layer_record decoder_records[DECODER_PASSES]; /* rows: the labelled tokens */
-    arena decoder_arena;                          /* memory of the decoder's passes, which grows with the steps: */
+    arena decoder_arena;                          /* memory of the decoder's passes, which grows with the steps */
     size_t decoder_rows;                          /* R, for a group of shards */
     forward_record forward;                       /* the session's output, which points into these */
     pair_memory pairs;
@@ -199,7 +199,7 @@ typedef struct step_memory {
 
     /* Dropout. */
     dropout_row *dropout_tokens; /* [T] */
-    /* relative table of one layer: [2K][hidden_stride]; memory of a fold */
+    /* [2K][hidden_stride]: relative table of one layer, and in reverse; memory of a fold */
     float *dropped_table, *dropped_reversed, *fold_workspace;
     folded_tables folded;
 

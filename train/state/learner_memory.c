@@ -9,7 +9,7 @@
 
 /* ---------------------------------------------------------------------------------------------------------- carving */
 
-/* smallest number of rows reserved for labels; steps with more labels take more memory */
+/* Tokens per label for which memory is reserved at first; steps with more labels take more. */
 enum { USUAL_TOKENS_PER_LABEL = 4 };
 
 static float *take_floats(arena *memory, size_t rows, size_t columns)

@@ -188,7 +188,7 @@ static void name_labels(json_t *config, const new_head *head, bool *lost)
     json_object_del(config, "num_labels");
 }
 
-/* The labels name the outputs of a classifier; a model without one must not keep those of another. */
+/* Removes the labels, which name the outputs of a classifier: a model without one must not keep those of another. */
 static void forget_labels(json_t *config)
 {
     static const char *const keys[] = {"id2label", "label2id", "num_labels"};

@@ -14,8 +14,8 @@ typedef struct step_state step_state;
 /* Pairs of rows: inside each part the clean ones, then their moved copies (SiFT). */
 typedef enum class_pairs {
     NO_PAIRS,
-    PAIRS_CLEAN,  /* runs clean rows alone, and only passes their logits to the listener */
-    PAIRS_ASCENT, /* runs moved rows alone, and computes only the gradient of their summed distance to clean logits */
+    PAIRS_CLEAN,  /* has clean rows alone, and only passes their logits to the listener */
+    PAIRS_ASCENT, /* has moved rows alone, and computes only the gradient of their summed distance to clean logits */
     PAIRS_FINAL   /* computes the loss of the clean rows, plus weight times the mean distance both ways */
 } class_pairs;
 
@@ -85,7 +85,7 @@ typedef struct step_options {
     dropout_rates dropout;            /* not used where only the loss is computed */
     uint32_t seed;
     size_t number;     /* number of the step, from 0 */
-    bool is_generator; /* whether it is a generator, whose random numbers differ from the discriminator's */
+    bool is_generator; /* whether the model is a generator, whose random numbers differ from the discriminator's */
 } step_options;
 
 /* The denominators of a loss's mean, for the whole step: known before the forward pass. */

@@ -55,7 +55,7 @@ static deberta_status check_table(const training_pair *pair, const shared_table 
                  shape_describe(table->discriminator->shape, table->discriminator->rank).text, discriminator);
 }
 
-/* Initialises a difference that no file has with the current difference of the tables. */
+/* Sets a difference tensor that is in no file to the table of the discriminator minus that of the generator. */
 static void begin_difference(const shared_table *table)
 {
     for (size_t e = 0; table->difference->made && e < table->difference->count; e++)

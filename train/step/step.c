@@ -141,8 +141,8 @@ static void encoder_backward(const step_state *step, const step_batch *group, bo
     stage_lap(l->clock, TRAINING_EMBEDDING_GRADIENTS);
 }
 
-/* The sum of looked-up words begins with -0, which is neutral in every addition: +0 would turn a decoder's gradient of
- * -0 into +0. */
+/* Sets the sums of looked-up words to -0, which is neutral in every addition: +0 would turn a decoder's gradient of -0
+ * into +0. */
 static void clear_looked_up(const step_state *step)
 {
     const parameter *words = parameter_find(&step->learner->set, shared_tables[0]);

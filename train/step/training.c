@@ -38,7 +38,7 @@ static void name_sequences(char *text, size_t capacity, const step_batch *batch)
     if (batch->sequences > named) snprintf(text + length, capacity - length, " and %zu more", batch->sequences - named);
 }
 
-/* The sign of a NaN is removed, because it has no meaning and differs between processors. */
+/* Removes the sign of a NaN, which has no meaning and differs between processors. */
 static double without_sign(double value) { return isnan(value) ? fabs(value) : value; }
 
 static deberta_status say_not_finite(const training *t, const step_batch *batch, const step_report *report,

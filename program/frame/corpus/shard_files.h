@@ -26,7 +26,7 @@ typedef struct shard_manifest {
     const json_t *layout;   /* description written by shard_layout */
     const json_t *settings; /* settings that decide the rows */
     const json_t *command;  /* words of the command line, without shards and outputs */
-    const json_t *made;     /* instruction set and build that computed the rows */
+    const json_t *made;     /* {"isa"}: instruction set that computed the rows */
 } shard_manifest;
 
 /* Returns the path of a shard's file: "3-of-8" and a suffix. */
@@ -38,7 +38,8 @@ deberta_status shard_manifest_write(const char *path, json_t *root, deberta_erro
 deberta_status shard_manifest_read(shard_manifest *manifest, const char *path, deberta_error *err);
 void shard_manifest_close(shard_manifest *manifest);
 
-/* Describes how rows are stored, for the join. */
+/* Describe how rows are stored, for the join, and read the description into an output that is not open; false: it is
+ * damaged. */
 json_t *shard_layout(const corpus_output *output);
 bool shard_layout_read(const json_t *layout, corpus_output *output);
 

@@ -29,8 +29,8 @@ static int64_t input_value(const input_batch *input, size_t which, size_t token)
     }
 }
 
-/* Returns true if a reader cannot assume the values of the input: token types other than 0, positions other than the
- * column. */
+/* Returns true if an input tensor is stored: ids and mask always, token types unless all are 0, positions unless they
+ * are the columns, since a reader assumes these. */
 static bool is_input_shown(const input_batch *input, size_t which)
 {
     if (which != 2) return which < 2 || input->position_ids;

@@ -351,7 +351,7 @@ void input_read(const reading_options *options, const char *model_folder, const 
     const common_options *common = &options->common;
     memset(input, 0, sizeof *input);
     deberta_error error = {0};
-    padded p = {.source = "--ids"}; /* errors in numbers can come from --ids only, not from texts */
+    padded p = {.source = "--ids"}; /* a file takes its place; texts have no numbers to be wrong */
     check_sources(options);
     const char *path = options->tensors.count ? options->tensors.items[options->tensors.count - 1] : NULL;
     if (path && strcmp(path, "-") != 0 && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))

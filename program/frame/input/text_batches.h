@@ -28,7 +28,7 @@ typedef struct text_batches {
     /* largest number of tokens of a text; a longer one is refused, as the program does not guess what to cut */
     size_t longest;
     bool strict;
-    int32_t *ids, *types; /* [session tokens] of the current batch */
+    int32_t *ids, *types; /* [session_options.max_tokens]: of the current batch */
     size_t *starts;
     double encoder_seconds;
     size_t tokens, batches;           /* sums over all batches so far */

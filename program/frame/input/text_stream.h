@@ -1,13 +1,10 @@
 /* Reads texts one after the other, from the command line and from files of any length, each with its place for
  * messages.
  *
- * A file holds one text a line ("
- *
- * " or "\r
- *
- * "; a last line without a line break counts; NUL is a character like others), or one JSON object a line:
- * core/io/text_lines.h decides by its name and its first line, or --jsonl. A line that is not such an object becomes
- * a record with a problem, and reading continues. core/io/record_keys.h judges the keys of objects.
+ * A file holds one text a line ("\n" or "\r\n"; a last line without a line break counts; NUL is a character like
+ * others), or one JSON object a line: core/io/text_lines.h decides by its name and its first line, or --jsonl. A line
+ * that is not such an object becomes a record with a problem, and reading continues. core/io/record_keys.h judges the
+ * keys of objects.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
