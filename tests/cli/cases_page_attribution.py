@@ -66,7 +66,7 @@ def test_a_page_without_says_why(bench):
     long = " ".join(["the house"] * 200)
     for k, (checkpoint, words, reason) in enumerate((
             (TINY, [], "no answer"), (DEMO, ["--ids", "1"], "ids"), (DEMO, ["--text", PLAIN, "--precision", "int8"], "float32"),
-            (DEMO, ["--text", PLAIN, "--ablate", "c2p@all"], "removes terms"), (DEMO, ["--text", PLAIN, "--memory-limit", "2GB"], "memory"),
+            (DEMO, ["--text", PLAIN, "--ablate", "c2p@all"], "removes terms"), (DEMO, ["--text", PLAIN, "--memory-limit", "2G"], "memory"),
             (model(bench, "mlm"), ["--text", PLAIN], "no [MASK]"), (model(bench, "mlm"), ["--text", "a [MASK] and a [MASK]"], "more than one"),
             (model(bench, "rtd"), ["--text", PLAIN], "each token"), (model(bench, "misfit"), ["--text", PLAIN], "id2label"),
             (model(bench, "surplus"), ["--text", PLAIN], "id2label"), (DEMO, ["--text", long], "long"))):
