@@ -246,12 +246,16 @@ def as_texts(inputs: Any, or_ids: bool = False) -> "Tuple[Optional[List[Text]], 
     raise ArgumentError(f"expected a text, a pair of texts or a list of these{' or ids' * or_ids}, found {_kind(inputs)}{way_out(inputs)}")
 
 
+def is_table(given: Any) -> bool:
+    """Recognizes a DataFrame, a Table, a Dataset, which give their columns' names where they are iterated over, or dictionaries."""
+    return not isinstance(given, collections.abc.Mapping) and (hasattr(given, "columns") or hasattr(given, "column_names"))
+
+
 def way_out(given: Any) -> str:
-    """Returns what makes texts of something that is refused; nothing for all else. A table has several columns, what is iterated over
-    once has no length."""
+    """Returns what makes texts of something that is refused; nothing for all else."""
     if isinstance(given, (bytes, bytearray)):
         return ": decode() makes a text of it"
-    if not isinstance(given, collections.abc.Mapping) and (hasattr(given, "columns") or hasattr(given, "column_names")):
+    if is_table(given):
         return "; give a column of texts: frame['text']"
     return "; give a list: list(...)" if isinstance(given, (collections.abc.Iterator, collections.abc.MappingView)) else ""
 
