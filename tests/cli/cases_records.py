@@ -119,13 +119,14 @@ def test_training_reads_objects(bench):
     bench.write("c.txt", "".join(t + "\n" for t in texts[:4]) + "\n" + "".join(t + "\n" for t in texts[4:8]) + "\n" + "".join(t + "\n" for t in texts[8:]))
     bench.write("c.jsonl", objects([*texts[:4], "\n".join(texts[4:8]) + "\n", *texts[8:]], lambda k: {"url": k}))
     weights = []
-    for name in ("c.txt", "c.jsonl"):
-        said = bench.fine("train", "mlm", DEMO, "--file", name, "--eval", name, "--steps", "1", "--sequence-tokens", "16", "--batch-sequences", "4", "-t", "1", "-o", "m-" + name)
+    for kind in ("txt", "jsonl"):
+        name = "c." + kind
+        said = bench.fine("train", "mlm", DEMO, "--file", name, "--eval", name, "--steps", "1", "--sequence-tokens", "16", "--batch-sequences", "4", "-t", "1", "-o", "m-" + kind)
         assert ("keys not used: url" in said.err) == (name == "c.jsonl"), said.describe()
-        weights.append(bench.bytes(f"m-{name}/model.safetensors"))
-        bench.fine("train", "tokenizer", "--file", name, "--vocabulary", "34", "--width", "32", "--depth", "1", "--head-count", "1", "-o", "t-" + name)
+        weights.append(bench.bytes(f"m-{kind}/model.safetensors"))
+        bench.fine("train", "tokenizer", "--file", name, "--vocabulary", "34", "--width", "32", "--depth", "1", "--head-count", "1", "-o", "t-" + kind)
     assert weights[0] == weights[1]
-    assert bench.bytes("t-c.txt/spm.model") == bench.bytes("t-c.jsonl/spm.model")
+    assert bench.bytes("t-txt/spm.model") == bench.bytes("t-jsonl/spm.model")
     bench.write("no.jsonl", '{"content": "a"}\n')
     contains(bench.expect(3, "train", "mlm", DEMO, "--file", "no.jsonl", "--steps", "1", "-o", "no").err, "no key \"text\"", "\"content\"")
 

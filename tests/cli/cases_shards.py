@@ -323,7 +323,7 @@ def test_words_of_shards(bench):
                                 ["--shards", "array"], "the job array has gaps (3 tasks from 3 to 9)")):
         contains(bench.expect(2, "encode", DEMO, "--file", source, "-o", "words.npy", *words, env=env).err, wanted)
     assert not os.path.exists("words.npy.shards")
-    for words in (["-o", "words.txt"], ["--json", "-o", "rows.txt"], ["--json"]):
+    for words in (["-o", "others.txt"], ["--json", "-o", "rows.txt"], ["--json"]):
         assert "--shards needs --out FILE.jsonl" in bench.expect(2, "classify", DEMO, "--file", source, *words, "--shards", 2, "--shard", 0).err
     for words, wanted in (([], "say what to do"), (["--audit", "0"], "expected a share"), (["--audit", "101%"], "expected a share"), (["--model", DEMO], "--model needs --audit")):
         assert wanted in bench.expect(2, "merge", "x", *words).err
