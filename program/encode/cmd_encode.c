@@ -36,6 +36,23 @@ static void encode_choose(encoded_input *e, const encode_options *o)
         e->tasks[task] = e->info.tasks_present & 1u << task;
 }
 
+/* Refuses a text of which the mask keeps no token if a head is asked that reads its first one; else notes it. */
+static void check_masked(const encoded_input *e, const encode_options *o)
+{
+    const size_t files = o->reading.tensors.count;
+    const char *path = files ? o->reading.tensors.items[files - 1] : "";
+    for (size_t r = 0; files && r < e->input.rows; r++) {
+        if (e->input.row[r].tokens) continue;
+        if (e->tasks[DEBERTA_TASK_SEQUENCE])
+            end_with(e->options, EXIT_INPUT,
+                     "%s: the mask keeps no token of text %zu, so that a head has nothing to read of it: leave it out, "
+                     "or --logits",
+                     path, r);
+        say_note(e->options, "note: %s: the mask keeps no token of text %zu: all of its results are 0", path, r);
+        return;
+    }
+}
+
 typedef struct tensor_target {
     export_file *file;
     size_t tensor;
@@ -103,6 +120,7 @@ static void cmd_encode_all(encoded_input *e, const encode_options *o)
     input_read(&o->reading, e->options->arguments[0], &e->info, &e->input);
     encoded_prepare(e);
     encode_choose(e, o);
+    check_masked(e, o);
     must(e->options, encoded_run(e, &session_options, &error), &error);
     if (e->input.sequences) must(e->options, deberta_session_check_finite(e->session, &error), &error);
     must(e->options, write_file(e, path, &error), &error);

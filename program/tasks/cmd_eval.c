@@ -9,6 +9,7 @@
 #include "output/scope.h"
 #include "program/commands.h"
 #include "program/frame/figure_style.h"
+#include "program/frame/input/label_numbers.h"
 #include "program/frame/input/labelled_text.h"
 #include "program/frame/open_model.h"
 #include "program/frame/output_names.h"
@@ -150,17 +151,22 @@ typedef struct eval_job {
     output_paths paths;
     result_format format;
     eval_findings findings;
+    label_numbers numbers; /* of files that say names by numbers */
 } eval_job;
 
 static deberta_status split(task_run *run, task_text *text, deberta_error *err)
 {
-    const eval_job *job = run->context;
+    eval_job *job = run->context;
     const eval_findings *findings = &job->findings;
+    bool by_number;
     labelled_text found;
     deberta_status status = labelled_text_split(&found, &run->stream, &text->record, false, err);
     text->skipped = found.skipped;
     if (status == DEBERTA_OK && found.label && !text->record.problem) {
-        text->label = labelled_text_find(findings->names, findings->confusion.labels, found.label);
+        text->label = labelled_text_find(findings->names, findings->confusion.labels, found.label, &by_number);
+        if (by_number)
+            label_numbers_add(&job->numbers, run->options, findings->confusion.labels, text->label,
+                              findings->names[text->label]);
         if (text->label == SIZE_MAX)
             status = text_record_spoil(&text->record, "the model has no label '%.80s', expected a name or 0 to %zu",
                                        found.label, findings->confusion.labels - 1);
@@ -183,6 +189,7 @@ static deberta_status eval_finish(task_run *run, FILE *out, deberta_error *err)
 {
     eval_job *job = run->context;
     job->findings.bad = run->progress.bad;
+    label_numbers_note(&job->numbers, run->options, job->findings.names, job->findings.confusion.labels, "");
     if (confusion_score(&job->findings.confusion).texts == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
     result *r = eval_result(&job->findings);
@@ -204,8 +211,11 @@ static void eval_begin(task_run *run)
     run->out = job->paths.text;
     task_run_check_labels(run, labels);
     if (labels < 2)
-        end_with(run->options, EXIT_INPUT, "%s: a head with one output is a regression, not a classifier",
-                 run->batches.info.name);
+        end_with(
+            run->options, EXIT_INPUT,
+            "%s: a head with one output is a regression, not a classifier: 'deberta classify' gives its values, and "
+            "'deberta finetune sequence --eval' their correlation",
+            run->batches.info.name);
     if (run->batches.info.problem > DEBERTA_PROBLEM_SINGLE_LABEL)
         end_with(run->options, EXIT_INPUT,
                  "%s: config.json says problem_type %s, expected one right label a text: accuracy and F1 are of those",
@@ -322,7 +332,7 @@ const command command_eval = {
         "  deberta eval models/demo docs/studies/data/books.tsv\n"
         "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"
         "  deberta eval models/demo --minimal-pairs minimal-pairs.jsonl --json\n"
-        "\na line: label (its name or its number), tab, text, and for pairs another tab and the second text;\n"
+        "\na line: label (its name, or its number from 0), tab, text, and for pairs another tab and the second text;\n"
         "a first line that begins with \"label\" is a header; of a .jsonl file an object with \"label\", "
         "\"text\", \"pair\".\n"
         "A bad line is reported, the others go on, exit 3.\n"

@@ -4,6 +4,7 @@
 #include "program/train/finetune_data.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,7 +216,7 @@ static deberta_status finetune_data_finish(finetune_data *data, deberta_trainer_
     return DEBERTA_OK;
 }
 
-/* Notes the labels that a new head will tell apart; columns in the wrong order are noticed here. */
+/* Notes the labels that the head tells apart; columns in the wrong order are noticed here. */
 static void note_labels(const finetune_data *data)
 {
     enum { SHOWN = 8 };
@@ -224,12 +225,27 @@ static void note_labels(const finetune_data *data)
     const label_list *labels = &data->reader.labels;
     const common_options *options = &data->options->common;
     for (size_t k = 0; k < labels->count && k < SHOWN && used < sizeof names; k++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", k ? ", " : "", labels->names[k]);
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", k ? ", " : "",
+                                 labels->names[k] ? labels->names[k] : options_text(options, "LABEL_%zu", k));
     say_note(options, "%zu label%s: %s%s", labels->count, labels->count == 1 ? "" : "s", names,
              labels->count > SHOWN ? " ..." : "");
-    if (data->reader.task == DEBERTA_TRAIN_SEQUENCE && labels->count > 2 && 2 * labels->count > data->train.count)
+    if (data->reader.task == DEBERTA_TRAIN_SEQUENCE && !labels->of_model && labels->count > 2 &&
+        2 * labels->count > data->train.count)
         say_note(options, "note: %zu labels for %zu text%s; a line is the label, a tab, the text, in this order",
                  labels->count, data->train.count, data->train.count == 1 ? "" : "s");
+}
+
+/* Returns true if every label is a number, and one of them is a fraction: such labels are often values. */
+static bool has_fractions(const label_list *labels)
+{
+    bool found = false;
+    for (size_t k = 0; k < labels->count; k++) {
+        char *end;
+        const double value = strtod(labels->names[k], &end);
+        if (end == labels->names[k] || *end || !isfinite(value)) return false;
+        found = found || value != floor(value);
+    }
+    return found;
 }
 
 static const char *label_text(const common_options *options, const label_list *labels, int32_t label)
@@ -266,6 +282,8 @@ static void take_collected_labels(finetune_data *data)
     const common_options *common = &data->options->common;
     label_list *labels = &data->reader.labels;
     deberta_error error = {0};
+    if (data->reader.task == DEBERTA_TRAIN_SEQUENCE && has_fractions(labels))
+        say_note(common, "note: labels are fractions, and each is a class: --labels 1 makes a regression");
     must(common, label_list_check(labels, data->reader.task, &error), &error);
     example_list_renumber(&data->train, label_list_sort(labels));
     if (labels->count < 2)
@@ -288,6 +306,11 @@ void finetune_data_open(finetune_data *data, const train_options *o, deberta_tra
     read_files(data, &o->data, &data->train);
     if (data->reader.labels.collects) take_collected_labels(data);
     read_files(data, &o->held_out, &data->held_out);
+    const label_list *labels = &data->reader.labels;
+    if (label_numbers_note(&labels->numbers, common, labels->names, labels->count,
+                           labels->of_model ? "; --new-head makes a head for the labels of the file" : "") &&
+        labels->of_model)
+        note_labels(data);
     note_held_out(data);
     must(common, finetune_data_finish(data, trainer, &error), &error);
 }

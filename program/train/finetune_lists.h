@@ -2,6 +2,7 @@
 #pragma once
 
 #include "include/deberta_training.h"
+#include "program/frame/input/label_numbers.h"
 #include "program/frame/input/text_stream.h"
 
 /* Names of labels, from the model, the command line or the data. */
@@ -14,6 +15,7 @@ typedef struct label_list {
     size_t lines;               /* lines whose label came from a column; objects name the label themselves */
     bool collects;              /* true: a new name is added */
     bool of_model;              /* true: the labels are the model's */
+    label_numbers numbers;      /* of files that say names by numbers */
     size_t *slots;              /* hash table of label number + 1, or 0; NULL until the first search */
     size_t slot_count, indexed; /* slots of the table; labels before `indexed` are in it */
 } label_list;

@@ -68,11 +68,13 @@ bool label_list_find(label_list *labels, const char *name, int32_t *label, text_
         add_label(labels, name);
         return true;
     }
-    if (found == SIZE_MAX) found = labelled_text_number(labels->count, name);
+    const bool by_number = found == SIZE_MAX;
+    if (by_number) found = labelled_text_number(labels->count, name);
     if (found == SIZE_MAX)
         return text_record_spoil(record, "there is no label '%.80s', expected a name or 0 to %zu%s", name,
                                  labels->count - 1,
                                  labels->of_model ? "; --new-head makes a head for the labels of the file" : "");
+    if (by_number) label_numbers_add(&labels->numbers, labels->options, labels->count, found, labels->names[found]);
     *label = (int32_t)found;
     return true;
 }

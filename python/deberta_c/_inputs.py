@@ -132,10 +132,13 @@ class Frame:
         return [found[k] - self.begin[k] for k in self.texts]
 
     def check_heads(self, of_texts: bool) -> None:
-        """Refuses masked first tokens if a head reads them. of_texts: a head that reads the first token of each text is asked."""
-        if of_texts and len(self.texts) < len(self.rows):
-            lost = next(k for k in range(len(self.rows)) if k not in self.texts)
+        """Refuses a text without any token if a head reads its first one, and otherwise notes it. of_texts: a head that reads the first token of each text is asked."""
+        lost = next((k for k in range(len(self.rows)) if k not in self.texts), None) if len(self.texts) < len(self.rows) else None
+        if lost is None:
+            return
+        if of_texts:
             raise ArgumentError(f"the mask keeps no token of text {lost}, so that a head has nothing to read of it")
+        abi.note(f"the mask keeps no token of text {lost}: all of its results are 0")
 
     def put_back(self, found: Dict[str, Any], of_places: bool) -> Dict[str, Any]:
         """Returns results by name in the shapes of the given input. of_places: logits are of chosen tokens."""

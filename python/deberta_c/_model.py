@@ -182,6 +182,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             frame = None if batch.mask is None or batch.mask.all() else Frame(batch, batch.mask)
             if frame:
                 batch, at = frame.inside(batch), None if at is None else frame.asked(at)
+                frame.check_heads(abi.TASK_SEQUENCE in self._heads(logits, at))
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits and at is None and not changes:
                 rows = self._session.encode(batch)  # the usual call, without the steps that other calls need
                 found = {f"hidden_states.{self._session.layers}": rows.copy()[None]}
@@ -189,8 +190,6 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             last = self._session.layers
             layers = range(last + 1) if hidden == "all" else [last] if hidden else []
             asked, heads = Asked(batch, at), self._heads(logits, at)
-            if frame:
-                frame.check_heads(abi.TASK_SEQUENCE in heads)
             found = self._encode(batch, layers, self._wanted(attention, components), heads, asked, changes, most_tokens)
             return frame.put_back(found, at is not None) if frame else found
 

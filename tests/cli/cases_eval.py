@@ -127,7 +127,7 @@ def test_columns_as_text(bench):
     """Labelled lines where texts are expected are said to be read with their labels."""
     table = bench.write("labelled.tsv", "7\tCall me Ishmael.\n")
     contains(bench.expect(0, "classify", DEMO, "--file", table).err, "labelled.tsv: a line is one text here")
-    equal(bench.expect(0, "eval", DEMO, table).err, "")
+    contains(bench.expect(0, "eval", DEMO, table).err, "labels are numbers of the 16 labels from 0: 7 is 'Moby-Dick'; 1 of 16 occur")
 
 
 def test_misuse(bench):

@@ -145,3 +145,27 @@ def test_a_run_says_once_what_it_cuts(bench):
     said = bench.fine("finetune", "token", folder, *TRAIN, "--batches", "b.safetensors", "--steps", "3", "-o", "out")
     equal(len(notes(said)), 1, said.err)
     contains(said.err, "the attention_mask of sequence 0 begins with 1 zero:")
+
+
+def test_a_text_without_a_token(bench):
+    """Its states are 0, and that is said; of a head that would read its first token nothing can be said."""
+    some = write_json(bench, "some.json", [IDS, IDS], [[1] * 5, [0] * 5])
+    every = write_json(bench, "every.json", [IDS], [[0] * 5])
+    for name, text in ((some, 1), (every, 0)):
+        contains(bench.fine("encode", DEMO, "--input", name, "-o", "x.safetensors").err, f"{name}: the mask keeps no token of text {text}: all of its results are 0")
+        bench.fine("encode", DEMO, "--input", name, "-o", "none.safetensors")
+        contains(bench.expect(3, "encode", DEMO, "--input", name, "--logits", "-o", "y.safetensors").err,
+                 f"{name}: the mask keeps no token of text {text}, so that a head has nothing to read of it")
+    assert not os.path.exists(bench.path("y.safetensors"))
+
+
+def test_padding_without_a_mask_is_said(bench):
+    sentence = "begins or ends with id 0, which is padding, and there is no mask: padding is read as text"
+    bench.write("ends.json", json.dumps({"input_ids": [IDS + [0], IDS[:-1] + [0, 2]]}))
+    contains(bench.fine("encode", DEMO, "--input", "ends.json", "-o", "x.safetensors").err, "note: ends.json: row 0 " + sentence)
+    bench.write("begins.json", json.dumps({"input_ids": [IDS + [2], [0] + IDS]}))
+    contains(bench.fine("encode", DEMO, "--input", "begins.json", "-o", "x.safetensors").err, "row 1 " + sentence)
+    bench.write("inside.json", json.dumps({"input_ids": [IDS[:-1] + [0, 2]]}))
+    masked = write_json(bench, "masked.json", [IDS + [0]], [[1] * 5 + [0]])
+    for name in ("inside.json", masked):
+        equal(bench.fine("encode", DEMO, "--input", name, "-o", "x.safetensors").err, "")

@@ -53,7 +53,10 @@ def test_no_head_is_asked_of_a_hole(demo):
     for places, words in (([[0], [], [], []], "token 0 of text 0 is masked"), ([[], [2], [], []], "token 2 of text 1 is masked"), ([[], [6], [], []], "below 6 for text 1"), ([[]], "1 rows of token numbers")):
         refuses(deberta_c.ArgumentError, words, demo.encode, IDS, mask=MASK, logits="mlm", at=places)
     none = [MASK[0], [0] * 6, MASK[2], MASK[3]]
-    found = demo.encode(IDS, mask=none)["hidden_states.5"]
+    with pytest.warns(deberta_c.NoteWarning, match="the mask keeps no token of text 1: all of its results are 0"):
+        found = demo.encode(IDS, mask=none)["hidden_states.5"]
+    with pytest.warns(deberta_c.NoteWarning, match="the mask keeps no token of text 1"):
+        demo.encode(IDS[:2], mask=[MASK[3], [0] * 6])
     assert not found[1].any() and np.array_equal(found[2], demo.encode(IDS, mask=MASK)["hidden_states.5"][2])
     refuses(deberta_c.ArgumentError, "the mask keeps no token of text 1, so that a head", demo.encode, IDS, mask=none, logits=True)
     refuses(deberta_c.ArgumentError, "the mask keeps no token of any text", demo.encode, [[1, 2]], mask=[[0, 0]])

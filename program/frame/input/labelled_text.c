@@ -22,11 +22,14 @@ void labelled_text_free(labelled_text *text)
     *text = (labelled_text){0};
 }
 
-size_t labelled_text_find(const char *const *names, size_t count, const char *label)
+size_t labelled_text_find(const char *const *names, size_t count, const char *label, bool *by_number)
 {
+    *by_number = false;
     for (size_t k = 0; k < count; k++)
         if (names[k] && strcmp(names[k], label) == 0) return k;
-    return labelled_text_number(count, label);
+    const size_t number = labelled_text_number(count, label);
+    *by_number = number != SIZE_MAX;
+    return number;
 }
 
 size_t labelled_text_number(size_t count, const char *label)
@@ -52,12 +55,28 @@ static deberta_status take_choices(labelled_text *found, text_record *record)
     return DEBERTA_OK;
 }
 
-/* Returns the text of a number. 1.0 becomes 1, since in JSON a number is whole however it is spelt. */
+/* Prints a number that is no whole one with as few digits as give it back. */
+static char *shortest_text(const json_t *number)
+{
+    enum { MOST_DIGITS = 17 };
+    char *text = NULL;
+    for (size_t digits = 1; digits <= MOST_DIGITS; digits++) {
+        free(text);
+        text = json_dumps(number, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
+        json_t *again = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+        const bool same = again && json_number_value(again) == json_number_value(number);
+        json_decref(again);
+        if (same || !text) return text;
+    }
+    return text;
+}
+
+/* Returns the text of a number, with the fewest digits that mean it, as people write it in a table. 1.0 becomes 1,
+ * since in JSON a number is whole however it is spelt. */
 static char *number_text(const json_t *number)
 {
     const double value = json_number_value(number);
-    if (!json_is_real(number) || value != floor(value) || fabs(value) > 1e15)
-        return json_dumps(number, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    if (!json_is_real(number) || value != floor(value) || fabs(value) > 1e15) return shortest_text(number);
     json_t *whole = json_integer((json_int_t)value);
     char *text = whole ? json_dumps(whole, JSON_ENCODE_ANY) : NULL;
     json_decref(whole);

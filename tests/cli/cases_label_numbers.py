@@ -1,0 +1,62 @@
+"""Labels that a file says by numbers: which names they mean is noted by eval and finetune; numbers of objects and of tables are one label; fractions
+are said to be classes.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+
+from helpers import DEMO, contains, equal, make_model
+
+TRAIN = ["--steps", "1", "--sequence-tokens", "32", "-t", "1"]
+
+
+def three(bench):
+    """A classifier whose config.json names its labels."""
+    return str(bench.shared("three", lambda path: make_model(path, "29", "spm-unigram", 2100, ["neg", "mid", "pos"])))
+
+
+def numbers(result):
+    return [line for line in result.err.splitlines() if "labels are numbers" in line]
+
+
+def finetune(bench, *words, out="m"):
+    return bench.expect(0, "finetune", "sequence", *words, *TRAIN, "-o", out)
+
+
+def test_training_says_which_names_the_numbers_mean(bench):
+    bench.write("num.tsv", "0\tthe sea\n1\tthe store\n")
+    said = finetune(bench, DEMO, "--examples", "num.tsv")
+    equal(numbers(said), ["note: labels are numbers of the 16 labels from 0: 0 is 'A Tale of Two Cities', 1 is 'Alice's Adventures in Wonderland'; 2 of 16 occur; "
+                          "--new-head makes a head for the labels of the file"])
+    contains(said.err, "16 labels: A Tale of Two Cities, ")
+    bench.write("five.tsv", "".join(f"{k}\ttext {k}\n" for k in (9, 1, 3, 5, 7)))
+    contains(numbers(finetune(bench, DEMO, "--examples", "five.tsv", out="m2"))[0], " 1 is ", " ...; 5 of 16 occur")
+    names = bench.write("names.tsv", "Dracula\tthe sea\nMoby-Dick\tthe store\n")
+    equal(numbers(finetune(bench, DEMO, "--examples", names, out="m3")), [])
+    equal(len(numbers(finetune(bench, DEMO, "--examples", names, "--eval", "num.tsv", out="m4"))), 1)
+    equal(numbers(finetune(bench, DEMO, "--examples", "num.tsv", "--new-head", out="m5")), [])
+
+
+def test_eval_says_which_names_the_numbers_mean(bench):
+    bench.write("one.tsv", "1\tthe sea\n2\tthe store\n")
+    equal(numbers(bench.expect(0, "eval", three(bench), "one.tsv")), ["note: labels are numbers of the 3 labels from 0: 1 is 'mid', 2 is 'pos'; 2 of 3 occur"])
+    bench.write("names.tsv", "neg\tthe sea\npos\tthe store\n")
+    equal(numbers(bench.expect(0, "eval", three(bench), "names.tsv")), [])
+    plain = make_model(bench.path("plain"), "29", "spm-unigram", 2100, ["LABEL_0", "LABEL_1", "LABEL_2"])
+    equal(numbers(bench.expect(0, "eval", str(plain), "one.tsv")), [])
+    own = make_model(bench.path("own"), "29", "spm-unigram", 2100, ["2", "1", "0"])
+    equal(numbers(bench.expect(0, "eval", str(own), "one.tsv")), [])
+
+
+def test_numbers_of_objects_are_those_of_tables(bench):
+    """A label that was learned from an object is known in a table, and no digit is made up."""
+    rows = [0.7, 1, 0.1, 2.0]
+    bench.write("o.jsonl", "".join(json.dumps({"label": label, "text": f"the sea {k}"}) + "\n" for k, label in enumerate(rows * 2)))
+    bench.write("t.tsv", "".join(f"{label}\tthe store\n" for label in ("0.7", "1", "0.1", "2")))
+    said = finetune(bench, DEMO, "--examples", "o.jsonl", "--eval", "t.tsv", "--new-head")
+    contains(said.err, "4 labels: 0.1, 0.7, 1, 2", "labels are fractions, and each is a class: --labels 1 makes a regression")
+    equal(numbers(said), [])
+    bench.write("whole.tsv", "1\tthe sea\n2\tthe store\n")
+    assert "fractions" not in finetune(bench, DEMO, "--examples", "whole.tsv", "--new-head", out="w").err
+    assert "fractions" not in finetune(bench, DEMO, "--examples", "t.tsv", "--labels", "1", out="r").err
+    contains(bench.expect(3, "eval", "r", "whole.tsv").err, "is a regression", "'deberta classify' gives its values")
