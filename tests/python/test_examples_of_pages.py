@@ -1,6 +1,7 @@
 """Examples in Python of README and pages, as they stand there: they run, and print what the page says. SPDX-License-Identifier: MIT"""
 import re
 
+import numpy as np
 import pytest
 
 import deberta_c
@@ -53,7 +54,8 @@ def test_attributions(place, capsys):
 def test_the_measure_of_a_trace_is_the_one_described(demo):
     """One answer is a probability, two are a difference of logits, and the description of Model.trace has both names."""
     asked = {"corrupted": "The old captain [MASK] home."}
-    one, two = (demo.trace("The old sailor [MASK] home.", answer=answer, **asked) for answer in ("went", "went,was"))
+    one, two = (demo.trace("The old sailor [MASK] home.", answer=answer, **asked) for answer in ("went", "was,went"))
     for found, name in ((one, "probability"), (two, "logit difference")):
         assert found["measure"] == name and f'"{name}"' in deberta_c.Model.trace.__doc__
-    assert all(0 <= one[run] <= 1 for run in ("clean", "corrupted")) and 0 <= one["measures"]["states"].min() <= one["measures"]["states"].max() <= 1
+    states = one["measures"]["states"][~np.isnan(one["measures"]["states"])]  # NaN: not patched
+    assert all(0 <= one[run] <= 1 for run in ("clean", "corrupted")) and states.size and 0 <= states.min() <= states.max() <= 1
