@@ -330,11 +330,11 @@ deberta_status topology_read_source(topology_info *info, const topology_source *
     hwloc_topology_t topology = NULL;
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
     *info = (topology_info){.affinity_error = source->synthetic ? 0 : affinity_failure()};
-    if (info->affinity_error) {
+    if (info->affinity_error && info->affinity_error != ENOMEM) {
         fill_without_affinity(source, info);
         goto fail;
     }
-    if (!allowed || hwloc_topology_init(&topology) != 0) {
+    if (info->affinity_error || !allowed || hwloc_topology_init(&topology) != 0) {
         status = status_fail(err, DEBERTA_E_MEMORY, "out of memory while reading the machine's topology");
         goto fail;
     }

@@ -211,6 +211,8 @@ static int64_t token_of_answer(const text_work *w, const char *word, size_t posi
     size_t pieces;
     deberta_error error = {0};
     must(w->options, asked_word_fill(w->options, &w->words, position, word, &id, &pieces, &error), &error);
+    if (id < 0 && pieces == 1)
+        option_wrong(w->options, member, "'%s' would be one token with the text beside [MASK]; give an id", word);
     if (id < 0)
         option_wrong(w->options, member,
                      "'%s' is %zu tokens in the place of [MASK]; expected a word of one token, or its id", word,

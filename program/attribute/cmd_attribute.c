@@ -9,9 +9,9 @@
 #include "core/base/numbers.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "program/attribute/attribute_options.h"
 #include "program/attribute/attribute_output.h"
 #include "program/commands.h"
-#include "program/frame/figure_style.h"
 #include "program/frame/input/asked_answer.h"
 #include "program/frame/open_model.h"
 
@@ -21,17 +21,6 @@ static const char *const method_names[] = {"ig", "gradient-input", NULL};
 static const char *const baseline_names[] = {"mask", "pad", "zero", NULL};
 typedef enum asked_head { HEAD_SEQUENCE, HEAD_TOKEN, HEAD_MLM, HEAD_RTD } asked_head;
 typedef enum asked_baseline { BASELINE_MASK, BASELINE_PAD, BASELINE_ZERO } asked_baseline;
-
-typedef struct attribute_options {
-    reading_options reading;
-    const char *class, *answer, *token;
-    int head, of, method, baseline, mlm_decoder;
-    unsigned parts; /* set of DEBERTA_ATTRIBUTE_WORDS ... */
-    const char *numbers;
-    size_t steps;
-    const char *latex;
-    figure_style style;
-} attribute_options;
 
 typedef struct attribute_job {
     const attribute_options *asked;
@@ -135,9 +124,12 @@ static bool find_word(attribute_job *job, text_record *record, const asked_text 
     int32_t id;
     size_t pieces;
     must(job->run->options, asked_word_fill(job->run->options, in, at, word, &id, &pieces, err), err);
-    if (id < 0)
+    const char *mask = deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL);
+    if (id < 0 && pieces == 1)
+        text_record_spoil(record, "\"%s\" would be one token with the text beside %s", word, mask);
+    else if (id < 0)
         text_record_spoil(record, "\"%s\" is %zu tokens of this model, expected one: it must fill one %s", word, pieces,
-                          deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL));
+                          mask);
     *answer = (size_t)id;
     return id >= 0;
 }

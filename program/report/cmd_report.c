@@ -128,6 +128,7 @@ static void read_input(explorer_job *job)
         *text = (explorer_text){.input = &job->input, .row = k};
         text->data = options_text(job->options, "%s/text%zu.safetensors", job->contents.folder, k);
         text->figure = options_text(job->options, "%s/text%zu.png", job->contents.folder, k);
+        text->attribution = options_text(job->options, "%s/attribution%zu.json", job->contents.folder, k);
         text->document = options_text(job->options, "%s/text%zu.pdf", job->contents.folder, k);
     }
 }

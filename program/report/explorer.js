@@ -156,6 +156,7 @@ function start() {
     onChange(['text', 'run'], buildTokens);
     onChange(['text', 'run'], buildFigures);
     onChange(['text', 'run', 'removed', 'question'], drawAnswers);
+    onChange(['text', 'run', 'removed', 'question', 'signed'], drawAttribution);
     onChange(['text', 'run', 'removed', 'question'], drawWay);
     onChange(['layer'], markWay);
     onChange([...VIEW, 'map'], moveMark); // first, since the matrix takes the room that is left
@@ -174,7 +175,7 @@ function start() {
     onChange([...VIEW, 'token', 'map'], drawCommand);
     redrawAll();
     PANES.forEach((_, index) => bindPane(index));
-    for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindAnswers, bindSave, bindKeys, bindSurroundings, bindLive]) bind();
+    for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindAnswers, bindAttribution, bindSave, bindKeys, bindSurroundings, bindLive]) bind();
     for (const build of [buildLatency, buildVerification, buildReceptiveField, buildTraining, buildEnvironment, buildCommands]) build();
     onChange(['text', 'removed'], askForView); // after all other listeners
     document.documentElement.dataset.ready = 'yes';

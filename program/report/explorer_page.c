@@ -145,6 +145,7 @@ static json_t *describe_files(const page_writer *page)
         add_file(page, list, text->data + folder, describe_tensors(page));
         add_file(page, list, text->figure + folder, "figure");
         add_file(page, list, text->document + folder, "figure for print");
+        if (text->attribution_head) add_file(page, list, text->attribution + folder, "attributions of the answer");
     }
     for (size_t k = 0; k < sizeof files / sizeof *files; k++)
         if (contents->has_document[files[k].document]) add_file(page, list, files[k].name, files[k].what);
@@ -178,6 +179,16 @@ static void put_documents(page_writer *page)
     }
 }
 
+/* Puts the attributions of a text as json-attribution-<text>, or says in `about` why there are none. */
+static void put_attribution(page_writer *page, size_t index, json_t *about)
+{
+    const explorer_text *text = &page->contents->texts[index];
+    json_t *value = text->attribution_head ? json_load_file(text->attribution, 0, NULL) : NULL;
+    if (value) put_json(page, options_text(page->options, "attribution-%zu", index), value);
+    if (text->no_attribution) json_object_set_new(about, "no_attribution", json_string(text->no_attribution));
+    json_decref(value);
+}
+
 static void put_data(page_writer *page)
 {
     const explorer_contents *contents = page->contents;
@@ -187,6 +198,7 @@ static void put_data(page_writer *page)
                                           CELLS_BUDGET_BYTES / contents->text_count, page->out);
         if (contents->is_alone) json_object_set_new(about, "data", json_null());
         if (contents->texts[k].answers) json_object_set_new(about, "answers", contents->texts[k].answers);
+        put_attribution(page, k, about);
         json_array_append_new(texts, about);
     }
     put_documents(page);

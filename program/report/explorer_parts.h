@@ -20,6 +20,11 @@ typedef struct explorer_text {
     const char *data, *figure, *document; /* paths: safetensors as `encode` writes them, PNG, PDF */
     /* answers of the model (explorer_without.h), which the page takes over; NULL: none */
     json_t *answers;
+    double multiplications; /* about those of one encode with its answer; 0: there is no answer */
+    /* what `attribute` says of the text (explorer_attribution.h) */
+    const char *attribution;      /* path of its JSON */
+    const char *attribution_head; /* --head; NULL: left out */
+    const char *no_attribution;   /* why it is left out, as the end of a sentence */
 } explorer_text;
 
 /* Puts the attention of every layer and head into the page, one element each (id "cells-<text>-<layer>-<head>",

@@ -7,10 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "program/attribute/attribute_options.h"
 #include "program/bench/bench_options.h"
 #include "program/commands.h"
 #include "program/encode/encode_options.h"
 #include "program/receptive_field/receptive_field_output.h"
+#include "program/report/explorer_attribution.h"
 #include "program/report/explorer_without.h"
 #if HAVE_VIZ
 #include "program/attention/attention_options.h"
@@ -156,6 +158,20 @@ static void run_text(explorer_job *job, size_t row)
 #endif
 }
 
+static void run_attribution(explorer_job *job, size_t row)
+{
+    const explorer_text *text = &job->texts[row];
+    if (!text->attribution_head) return;
+    common_options *step = explorer_steps_begin(job, &command_attribute);
+    const attribute_options *attribute = (const attribute_options *)step;
+    give_input(job, step, row);
+    option_give(step, &attribute->head, text->attribution_head);
+    option_give(step, &attribute->steps, options_text(job->options, "%d", EXPLORER_ATTRIBUTION_STEPS));
+    option_give(step, &step->json, NULL);
+    give_output(job, step, &step->outs, text->attribution);
+    run_step(job, "Attributions of the answer", step);
+}
+
 static void run_verify(explorer_job *job)
 {
     common_options *step = explorer_steps_begin(job, &command_verify);
@@ -271,6 +287,8 @@ void explorer_steps_run(explorer_job *job)
     if (!job->contents.is_alone) run_training(job);
     for (size_t k = 0; k < job->contents.text_count; k++) run_text(job, k);
     explorer_answers_compute(job->options, job->texts, job->contents.text_count);
+    explorer_attributions_choose(job->options, job->texts, job->contents.text_count);
+    for (size_t k = 0; k < job->contents.text_count; k++) run_attribution(job, k);
     if (job->has_relative_positions && parts[PART_RECEPTIVE_FIELD] != PART_LEFT_OUT) run_receptive_field(job);
     if (parts[PART_VERIFY] == PART_ASKED_FOR) run_verify(job);
     if (wants_latency(job)) run_latency(job);

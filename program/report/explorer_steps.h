@@ -9,7 +9,7 @@
  * receptive field is included by default. */
 typedef enum report_part { PART_LATENCY, PART_VERIFY, PART_RECEPTIVE_FIELD, PART_COUNT } report_part;
 typedef enum part_choice { PART_BY_DEFAULT, PART_ASKED_FOR, PART_LEFT_OUT } part_choice;
-enum { EXPLORER_MOST_TEXTS = 16, EXPLORER_MOST_STEPS = 2 * EXPLORER_MOST_TEXTS + 8 };
+enum { EXPLORER_MOST_TEXTS = 16, EXPLORER_MOST_STEPS = 3 * EXPLORER_MOST_TEXTS + 8 };
 
 typedef struct report_options {
     reading_options reading;

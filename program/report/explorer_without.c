@@ -12,11 +12,8 @@
 #include "program/frame/open_model.h"
 #include "program/report/explorer_answer.h"
 
-/* Most multiplications for all texts of a page: about two seconds of one core. Reading the word table once costs as
- * much as a few products with it. */
-#define MOST_MULTIPLICATIONS 1e11
 enum {
-    TABLE_READS = 4,
+    TABLE_READS = 4,   /* reading the word table once costs as much as so many products with it */
     MOST_LISTS = 10000 /* lists of candidates for a [MASK] in a text, of some 300 bytes each */
 };
 
@@ -204,7 +201,8 @@ void explorer_answers_compute(const common_options *options, explorer_text *text
         a.text.ids = input->ids + first;
         a.text.token_types = input->token_types ? input->token_types + first : NULL;
         a.text.tokens = row->tokens;
-        texts[k].answers = answer_text(&a, MOST_MULTIPLICATIONS / (double)count);
+        texts[k].answers = answer_text(&a, EXPLORER_MOST_MULTIPLICATIONS / (double)count);
+        texts[k].multiplications = multiplications(&a);
     }
     deberta_tokenizer_free(&tokenizer);
     deberta_model_free(&model);

@@ -23,7 +23,8 @@ static bool is_named(const char *name, const char *word, bool numbered)
 /* Returns true if a report makes files of this name. */
 static bool is_of_report(const char *name)
 {
-    if (is_named(name, "index", false) || is_named(name, "commands", false) || is_named(name, "text", true))
+    if (is_named(name, "index", false) || is_named(name, "commands", false) || is_named(name, "text", true) ||
+        is_named(name, "attribution", true))
         return true;
     for (int k = 0; k < DOCUMENT_COUNT; k++)
         if (is_named(name, explorer_document_name((explorer_document)k), false)) return true;

@@ -60,17 +60,20 @@ deberta_task task_mlm_head(const common_options *options, const text_batches *ba
     return plain ? DEBERTA_TASK_MLM : DEBERTA_TASK_MLM_EMD;
 }
 
+bool task_labels_fit(const deberta_model *model, size_t labels)
+{
+    size_t names = 0;
+    for (size_t label = 0; label < labels; label++) names += deberta_model_label(model, label) != NULL;
+    return !deberta_model_label(model, labels) && (names == 0 || names == labels);
+}
+
 void task_run_check_labels(const task_run *run, size_t labels)
 {
     const deberta_model *model = run->batches.model;
-    size_t names = 0, unnamed = 0;
-    for (size_t label = labels; label-- > 0;)
-        if (deberta_model_label(model, label))
-            names++;
-        else
-            unnamed = label;
+    if (task_labels_fit(model, labels)) return;
     const bool too_many = deberta_model_label(model, labels) != NULL;
-    if (!too_many && (names == 0 || names == labels)) return;
+    size_t unnamed = 0;
+    while (!too_many && deberta_model_label(model, unnamed)) unnamed++;
     end_with(run->options, EXIT_INPUT, "%s: id2label in config.json %s %zu, but the classifier has the labels 0 to %zu",
              run->batches.info.name, too_many ? "names the label" : "does not name the label",
              too_many ? labels : unnamed, labels - 1);

@@ -211,9 +211,14 @@ static const char *judge_published(const train_audit_work *w)
                recipe) != 4)
         usage_wrong(w->options, "--published takes the line that --commit has printed");
     const deberta_chain_record *record = count ? deberta_chain_record_at(w->chain, count - 1) : NULL;
-    if (!record || strcmp(record->link, head) != 0 || strcmp(w->info->recipe, recipe) != 0)
+    if (!record || strcmp(record->link, head) != 0)
         return options_text(w->options, "the published line has link %s after %zu records, and the chain %s", head,
                             count, record ? record->link : "fewer");
+    if (strcmp(w->info->recipe, recipe) != 0)
+        return options_text(w->options, "the published line has recipe %s, and the chain %s", recipe, w->info->recipe);
+    if (record->step != step)
+        return options_text(w->options, "the published line has step %zu after %zu records, and the chain %zu", step,
+                            count, record->step);
     say_held(w, "the published line is of this chain, up to step %zu", record->step);
     return NULL;
 }

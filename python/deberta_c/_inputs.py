@@ -241,10 +241,23 @@ def as_texts(inputs: Any, or_ids: bool = False) -> "Tuple[Optional[List[Text]], 
         if not several:
             raise ArgumentError("expected a text, a pair of texts or a list of these, found an empty list")
         return [_text_or_pair(one, f" at place {k}") for k, one in enumerate(several)], False
-    if or_ids and not isinstance(inputs, (bytes, bytearray)):
+    if or_ids and not way_out(inputs):
         return None, False
-    way = ": decode() makes a text of it" if isinstance(inputs, (bytes, bytearray)) else ""
-    raise ArgumentError(f"expected a text, a pair of texts or a list of these{' or ids' * or_ids}, found {_kind(inputs)}{way}")
+    raise ArgumentError(f"expected a text, a pair of texts or a list of these{' or ids' * or_ids}, found {_kind(inputs)}{way_out(inputs)}")
+
+
+def is_table(given: Any) -> bool:
+    """Recognizes a DataFrame, a Table, a Dataset, which give their columns' names where they are iterated over, or dictionaries."""
+    return not isinstance(given, collections.abc.Mapping) and (hasattr(given, "columns") or hasattr(given, "column_names"))
+
+
+def way_out(given: Any) -> str:
+    """Returns what makes texts of something that is refused; nothing for all else."""
+    if isinstance(given, (bytes, bytearray)):
+        return ": decode() makes a text of it"
+    if is_table(given):
+        return "; give a column of texts: frame['text']"
+    return "; give a list: list(...)" if isinstance(given, (collections.abc.Iterator, collections.abc.MappingView)) else ""
 
 
 def one_text(what: str, given: Any) -> str:

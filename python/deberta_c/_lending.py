@@ -258,6 +258,18 @@ class Accelerated:
                     if getattr(vars(module).get(name), "__module__", None) == __name__:
                         delattr(module, name)
 
+    def check_unwrapped(self) -> None:
+        """Refuses where somebody put a method of their own around this one's, which accelerating again would take away."""
+        for name, method in (("forward", self.forward), ("_apply", self.apply)):
+            if vars(self.base).get(name) != method:
+                raise UnsupportedError(f"'{name}' of {type(self.base).__name__} was replaced after the model was accelerated: {UNDO}")
+
+    def succeed(self, other: "Accelerated") -> None:
+        """Takes the place of another one of the same base: for its holders, and with what it has said."""
+        for module, _ in other.guarded:
+            self.guard(module)
+        self.is_said = other.is_said
+
     def guard(self, module: Any) -> None:
         if any(module is one for one, _ in self.guarded):
             return
@@ -324,14 +336,18 @@ class Accelerated:
         return out if (config.return_dict if return_dict is None else return_dict) else out.to_tuple()
 
     def check_first(self, ragged: Ragged) -> None:
-        """Refuses a text whose first token is masked: its first row is zero, and no head may answer from that."""
-        late = ragged.texts[ragged.begin[ragged.texts] > 0]
-        if len(late) and self.is_pooled:
-            raise UnsupportedError(f"the first token of text {late[0]} is masked, which the classifier reads: pad on the right (tokenizer.padding_side), or {UNDO}")
-        if len(late) and not self.is_said:
+        """Refuses a text whose first token is masked, or all of them: its first row is zero, and no head may answer from that."""
+        late = np.flatnonzero(~ragged.mask[:, 0])
+        if not len(late):
+            return
+        text, some = late[0], ragged.mask[late[0]].any()
+        if self.is_pooled:
+            way = "pad on the right (tokenizer.padding_side)" if some else "the mask keeps no token of it; leave the text out"
+            raise UnsupportedError(f"the first token of text {text} is masked, which the classifier reads: {way}, or {UNDO}")
+        if not self.is_said:
             self.is_said = True
-            abi.note(f"the first token of text {late[0]} is masked: leading holes are padding, whose rows are zero; a head must read the first token that the "
-                     "mask keeps")
+            abi.note(f"the first token of text {text} is masked: " + ("leading holes are padding, whose rows are zero; a head must read the first token that the "
+                     "mask keeps" if some else "the mask keeps no token of it, and all its rows are zero; no head may read them"))
 
     def wants_gradient(self) -> bool:
         weights = self.encoder.parameters() if self.lent is None else self.lent.parameters

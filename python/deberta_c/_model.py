@@ -281,7 +281,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         mask_word=, swap= or noise=; answer="were,was", class_=), as arrays. attention_figure(m, text, kind="trace", ...) draws it.
 
         Gives docs/json.md, deberta-trace/1, with measures and shares as float64 arrays: states [L + 1, tokens], heads, c2c, c2p and p2c
-        [L, A]; shares have no unit, measures are those of the answer, in logits. Raises ArgumentError for a closed model and for options
+        [L, A]; shares have no unit. The member measure says what measures, clean and corrupted are: "probability" of one answer
+        (answer="were"), from 0 to 1, or "logit difference" of two (answer="were,was"). Raises ArgumentError for a closed model and for options
         that the program does not take, UnsupportedError for a model opened with layers=."""
         return _program.trace(self, text, pair, **options)
 

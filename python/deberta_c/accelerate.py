@@ -1,9 +1,10 @@
 """The encoder of a transformers model, run by this library. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
+import contextlib
 import ctypes as c
 import gc
-from typing import Any, Optional
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ._abi import MOST_THREADS, PRECISIONS, UnsupportedError, one_of, whole_number
 
@@ -35,28 +36,51 @@ def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = N
     one_of("precision", precision, *PRECISIONS)
     asked = {"isa": isa, "threads": threads, "precision": precision, "sessions": whole_number("sessions", sessions, MOST_THREADS, least=1)}
     lending = lending_part()
-    found, made = lending.bases(model), []
+    found = lending.bases(model)
     for base in found:
         if hasattr(base.encoder, "accelerated"):
             base.encoder.accelerated.check_options(**asked)
         else:
             lending.check(model, base)
+    _take_over(lending, [(base, asked) for base in found if not hasattr(base.encoder, "accelerated")])
+    for base in found:  # also bases that were accelerated before, as a part of something smaller
+        lending.guard(model, base.encoder.accelerated)
+    return model
+
+
+def _take_over(lending: Any, wanted: List[Tuple[Any, Dict[str, Any]]]) -> None:
+    """Accelerates bases, each with its options: all of them, or none where one fails."""
+    made: List[Any] = []
     try:
-        for base in found:
-            if not hasattr(base.encoder, "accelerated"):
-                made.append(lending.Accelerated(base, **asked))
-                made[-1].take_over()
+        for base, options in wanted:
+            made.append(lending.Accelerated(base, **options))
+            made[-1].take_over()
     except BaseException:
         for one in made:
             one.undo()
         raise
-    for base in found:  # also bases that were accelerated before, as a part of something smaller
-        lending.guard(model, base.encoder.accelerated)
     gc.collect()
     trim = getattr(c.CDLL(None), "malloc_trim", None)  # weights return to the system: glibc keeps freed blocks below its threshold
     if made and trim:
         trim(0)
-    return model
+
+
+@contextlib.contextmanager
+def in_pytorch(lending: Any, bases: List[Any]) -> Iterator[None]:
+    """Within a block the bases run in PyTorch. Those that were accelerated are so again behind it, with the same options and for the same
+    holders, also where the block raises."""
+    before = [base.encoder.accelerated for base in bases if hasattr(base.encoder, "accelerated")]
+    for one in before:
+        one.check_unwrapped()
+    try:
+        for one in before:
+            one.undo()
+        yield
+    finally:
+        again = [one for one in before if not hasattr(one.base.encoder, "accelerated")]  # all, unless undoing was interrupted
+        _take_over(lending, [(one.base, one.options) for one in again])
+        for one in again:
+            one.base.encoder.accelerated.succeed(one)
 
 
 def restore(model: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 import numpy as np
 
 from ._abi import MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, whole_number
+from ._inputs import is_table
 from ._model import Model
 
 Columns = Dict[str, Any]
@@ -89,7 +90,7 @@ class Encoder:
     def _column(self, batch: Mapping[str, Any], name: str) -> List[str]:
         if name not in batch:
             raise ArgumentError(f"the batch has no column '{name}'; it has {', '.join(map(str, batch)) or 'none'}")
-        if isinstance(batch[name], (str, bytes)) or not hasattr(batch[name], "__len__"):
+        if isinstance(batch[name], (str, bytes, Mapping)) or not hasattr(batch[name], "__len__") or is_table(batch[name]):
             raise ArgumentError(f"column '{name}': expected a list of texts, found one {type(batch[name]).__name__}: an Encoder takes batches, "
                                 "map(..., batched=True)")
         for row, text in enumerate(batch[name]):

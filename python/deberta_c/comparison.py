@@ -11,9 +11,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-from ._abi import MOST_THREADS, PRECISIONS, ArgumentError, Error, UnsupportedError, one_of, whole_number
-from ._inputs import as_texts
-from .accelerate import lending_part
+from ._abi import MOST_THREADS, PRECISIONS, ArgumentError, Error, one_of, whole_number
+from ._inputs import as_texts, way_out
+from .accelerate import in_pytorch, lending_part
 
 Facts = Tuple[np.ndarray, List[str]]  # numbers of a result, and its labels
 COLUMNS = ("precision", "before p50", "p99", "after p50", "p99", "times as fast", "largest difference", "of the largest", "labels changed", "MB before", "after")
@@ -48,7 +48,9 @@ class Comparison:
 def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], Any]] = None, tokenizer: Any = None, batch: Optional[int] = None,
             precisions: Sequence[str] = PRECISIONS, rounds: int = 5, isa: Optional[str] = None, threads: Optional[int] = None,
             **options: Any) -> Comparison:
-    """How a reader's own model does with accelerate() on the reader's own texts. The model is given back as it was.
+    """How a reader's own model does with accelerate() on the reader's own texts. The model is given back as it was: one that is
+    accelerated already is compared as it was before, with its own isa and threads unless others are given, and is accelerated again with
+    its options, also where this raises.
 
     model: as of accelerate(): a pipeline of transformers, a CrossEncoder, or a model, in the type that it has; options go to each call of
     a pipeline (candidate_labels=[...]). A model by itself needs its tokenizer, and what is compared are its logits at tokens that are no
@@ -69,28 +71,31 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
     calls = texts if batch is None else [texts[k:k + batch] for k in range(0, len(texts), whole_number("batch", batch, least=1))]
     for precision in precisions:
         one_of("precisions", precision, *PRECISIONS)
-    bases = lending.bases(model)
-    for base in bases:
-        if hasattr(base.encoder, "accelerated"):
-            raise UnsupportedError("the model is accelerated already: deberta_c.restore(model) first")
-        lending.check(model, base)
+    asked = {name: value for name, value in (("isa", isa), ("threads", whole_number("threads", threads, MOST_THREADS) or None)) if value}
     run = _caller(model, call, tokenizer, options)
-    expected = [_facts(_in_pytorch(run, one, k)) for k, one in enumerate(calls)]
-    rows, about = [], {"model": type(model).__name__, "dtype": str(next(bases[0].parameters()).dtype).split(".")[-1], "texts": len(texts), "calls": len(calls), "rounds": rounds, "machine": _machine(),
-                       "torch_threads": lending.torch.get_num_threads()}
-    for precision in precisions:
-        with _beside(lending, bases, isa, whole_number("threads", threads, MOST_THREADS) or None, precision) as (accelerated, switched):
-            about.update(accelerated[0].describe())
-            rows.append({"precision": precision, **_row(run, calls, expected, rounds, switched),
-                         "memory_before_bytes": sum(one.numel() * one.element_size() for base in bases for one in base.parameters()),
-                         "memory_after_bytes": sum(one.memory_bytes() for one in accelerated)})
+    bases = lending.bases(model)
+    own = [getattr(base.encoder, "accelerated", None) for base in bases]
+    wanted = [(base, {"isa": None, "threads": None, **(one.options if one else {}), **asked, "sessions": 1}) for base, one in zip(bases, own)]
+    rows: List[Dict[str, Any]] = []
+    with in_pytorch(lending, bases):
+        for base in bases:
+            lending.check(model, base)
+        expected = [_facts(_before(run, one, k)) for k, one in enumerate(calls)]
+        about = {"model": type(model).__name__, "dtype": str(next(bases[0].parameters()).dtype).split(".")[-1], "texts": len(texts), "calls": len(calls), "rounds": rounds,
+                 "machine": _machine(), "torch_threads": lending.torch.get_num_threads()}
+        for precision in precisions:
+            with _beside(lending, [(base, {**given, "precision": precision}) for base, given in wanted]) as (accelerated, switched):
+                about.update(accelerated[0].describe())
+                rows.append({"precision": precision, **_row(run, calls, expected, rounds, switched),
+                             "memory_before_bytes": sum(one.numel() * one.element_size() for base in bases for one in base.parameters()),
+                             "memory_after_bytes": sum(one.memory_bytes() for one in accelerated)})
     return Comparison(about, rows)
 
 
 def _texts(texts: Any) -> List[Any]:
     """Returns texts and pairs; a pair may also be the dictionary that pipelines of transformers take."""
-    if isinstance(texts, (str, bytes, tuple, dict)) or not hasattr(texts, "__len__"):
-        raise ArgumentError(f"texts: expected a list of texts, found {type(texts).__name__}")
+    if isinstance(texts, (str, bytes, tuple, dict)) or not hasattr(texts, "__len__") or way_out(texts):
+        raise ArgumentError(f"texts: expected a list of texts, found {type(texts).__name__}{way_out(texts)}")
     if not len(texts):
         raise ArgumentError("texts: expected one at least, found none")
     found, _ = as_texts([_of_dictionary(one) for one in texts])
@@ -109,7 +114,7 @@ def _of_dictionary(one: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _beside(lending: Any, bases: List[Any], isa: Optional[str], threads: Optional[int], precision: str) -> Iterator[Tuple[List[Any], Any]]:
+def _beside(lending: Any, wanted: List[Tuple[Any, Dict[str, Any]]]) -> Iterator[Tuple[List[Any], Any]]:
     """Opens the library's models of the bases, which keep their weights; within a block the bases are switched to them."""
     made: List[Any] = []
 
@@ -124,8 +129,8 @@ def _beside(lending: Any, bases: List[Any], isa: Optional[str], threads: Optiona
                 vars(one.base).pop("forward", None)
 
     try:
-        for base in bases:
-            made.append(lending.Accelerated(base, isa, threads, precision, 1))
+        for base, options in wanted:
+            made.append(lending.Accelerated(base, **options))
         yield made, switched
     finally:
         for one in made:
@@ -168,7 +173,7 @@ def _seconds(run: Any, one: Any) -> float:
     return time.perf_counter() - begin
 
 
-def _in_pytorch(run: Any, one: Any, k: int) -> Any:
+def _before(run: Any, one: Any, k: int) -> Any:
     try:
         return run(one)
     except Error:

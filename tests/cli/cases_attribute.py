@@ -4,9 +4,10 @@ SPDX-License-Identifier: MIT
 """
 import csv
 import json
+import math
 
 from cases_heads import answers, logits, model, run
-from helpers import DEMO
+from helpers import DEMO, check_message
 
 TEXT = "a new store opened beside the house"
 MASKED = "a new [MASK] opened beside the house"
@@ -47,6 +48,19 @@ def test_a_word_is_the_token_that_fills_the_mask(bench):
             for texts in (("--text", MASKED), ("--text", "the house", "--pair", MASKED)):
                 found, = answers(bench, "attribute", model(bench, name), "--answer", word, "--steps", "2", *texts)
                 assert found["answer"]["name"] == wanted, (name, word, found["answer"])
+
+
+def test_a_word_fills_the_mask_beside_punctuation(bench):
+    """The mark may be tokenized in another way beside a word than beside [MASK]; a word that joins the text beside it is refused."""
+    for text in ("the enormous [MASK].", "the [MASK], he said.", '"[MASK]" he said', "([MASK]) swam", "see [MASK]!"):
+        found, = answers(bench, "attribute", DEMO, "--text", text, "--answer", "whale", "--steps", "2")
+        assert found["answer"]["name"].lstrip("\u2581") == "whale", (text, found["answer"])
+        traced = json.loads(bench.fine("attention", "trace", DEMO, "--text", text, "--swap", "0,1", "--answer", "whale", "--what", "states",
+                                       "--layers", "0", "--json").out)
+        whale, = answers(bench, "attribute", DEMO, "--text", text, "--answer", "whale", "--steps", "1", "--of", "log-probability")
+        assert abs(math.log(traced["clean"]) - whale["value"]) < 1e-5, (text, traced["clean"])
+    for text, word in (("the st[MASK]", "ore"), ("the [MASK]ling", "sap")):
+        check_message(bench.run("attribute", DEMO, "--text", text, "--answer", word), 3, [f'"{word}"', "[MASK]"])
 
 
 def test_attributions_leave_special_tokens_and_what_is_not_asked(bench):

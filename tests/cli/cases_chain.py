@@ -280,9 +280,9 @@ def test_commit(bench):
     early = ["deberta-chain", "1", records[3]["link"], "records", "3", "step", "4", "recipe", records[0]["recipe"]]
     for words in (line, early):
         contains(bench.fine("verify", "--audit", "run", "--published", " ".join(words)).out, f"the published line is of this chain, up to step {words[6]}")
-    for place, value in ((2, records[1]["link"]), (8, sha256(b"")), (4, "99")):
+    for place, value, named in ((2, records[1]["link"], "link"), (8, sha256(b""), "recipe"), (4, "99", "link"), (6, "9", "step 9")):
         wrong = [*line[:place], value, *line[place + 1:]]
-        contains(bench.expect(1, "verify", "--audit", "run", "--published", " ".join(wrong)).out, "differs: the published line has link")
+        contains(bench.expect(1, "verify", "--audit", "run", "--published", " ".join(wrong)).out, f"differs: the published line has {named}")
     contains(bench.expect(2, "verify", "--audit", "run", "--published", "deberta-chain 2").err, "the line that --commit has printed")
 
 

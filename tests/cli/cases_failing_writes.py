@@ -58,6 +58,7 @@ def old_report(folder):
     (folder / "x").mkdir()
     for name in ("index.html", "info.json", "mine"):
         (folder / "x" / name).write_text("old")
+    (folder / "x" / "commands.sh").write_text("#!/bin/sh\n# Makes everything in this folder again but the page; run it where the report was made.\n")
 
 
 class Case:

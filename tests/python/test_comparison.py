@@ -81,8 +81,6 @@ def test_what_is_refused(model, tokenizer):
     handle = model.deberta.encoder.layer[0].register_forward_hook(lambda *_: None)
     refuses(deberta_c.UnsupportedError, "forward hook", deberta_c.compare, model, TEXTS, **whole)
     handle.remove()
-    deberta_c.accelerate(model)
-    refuses(deberta_c.UnsupportedError, "accelerated already", deberta_c.compare, model, TEXTS, **whole)
 
 
 def test_command(tmp_path, capsys):
@@ -199,3 +197,79 @@ def test_options_that_no_call_reads(model, tokenizer):
     zero = transformers.pipeline("zero-shot-classification", model=model, tokenizer=tokenizer)
     assert deberta_c.compare(zero, TEXTS[:1], rounds=1, precisions=["float32"], candidate_labels=["sea", "town"]).rows[0]["changed"] == 0
     refuses(deberta_c.ArgumentError, "takes candidate_label=; did you mean candidate_labels=", deberta_c.compare, zero, TEXTS, candidate_label=["sea"])
+
+
+ASKED = {"precision": "int8", "threads": 1, "sessions": 2, "isa": "scalar"}
+
+
+def held(kind, model, tokenizer, folder):
+    """What holds the model, and the options of compare that it needs."""
+    if kind == "model":
+        return model, {"tokenizer": tokenizer}
+    if kind == "cross-encoder":
+        sentence_transformers = pytest.importorskip("sentence_transformers")
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return sentence_transformers.CrossEncoder(str(folder), device="cpu"), {}
+    return transformers.pipeline("zero-shot-classification", model=model, tokenizer=tokenizer, device="cpu"), {"candidate_labels": ["sea", "shop"]}
+
+
+@pytest.mark.parametrize("kind", ["model", "pipeline", "cross-encoder"])
+def test_what_is_accelerated_already(kind, model, tokenizer, tmp_path):
+    """It is compared with PyTorch, not with itself, and is accelerated again as it was, also where the measurement raises."""
+    holder, options = held(kind, model, tokenizer, tmp_path)
+    inner = getattr(holder, "model", holder)
+    (base,) = [one for one in inner.modules() if type(one).__name__ == "DebertaV2Model"]
+    weights = {name: value.clone() for name, value in base.state_dict().items()}
+    texts = [(one, TEXTS[0]) for one in TEXTS] if kind == "cross-encoder" else TEXTS
+    asked = {"rounds": 1, "precisions": ["float32", "int8"], "isa": "scalar", **options}
+    plain = deberta_c.compare(holder, texts, **asked)
+    deberta_c.accelerate(holder, **ASKED)
+
+    def logits():
+        with torch.no_grad():
+            return base(**tokenizer(TEXTS, return_tensors="pt", padding=True)).last_hidden_state
+    before, calls = logits(), []
+
+    def fails(_text):
+        calls.append(hasattr(base.encoder, "accelerated"))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return 0.5
+    for use in (lambda: deberta_c.compare(holder, texts, **asked), lambda: pytest.raises(KeyboardInterrupt, deberta_c.compare, holder, texts, call=fails),
+                lambda: refuses(deberta_c.ArgumentError, "takes unknown=", deberta_c.compare, holder, texts, **options, unknown=1)):
+        found = use()
+        assert base.encoder.accelerated.options == ASKED and torch.equal(logits(), before)
+        refuses(deberta_c.UnsupportedError, "does not train", inner.train)
+        if isinstance(found, deberta_c.Comparison):
+            assert found.about["threads"] == 1 and found.about["isa"] == "scalar", "its own, where nothing else is asked"
+            for one, other in zip(found.rows, plain.rows):
+                same = ("precision", "largest_difference", "relative_difference", "changed", "memory_before_bytes")
+                assert [one[name] for name in same] == [other[name] for name in same]
+            assert found.rows[0]["largest_difference"] < 1e-4 < found.rows[1]["largest_difference"]
+    assert calls == [False] * 3
+    deberta_c.restore(holder)
+    assert all(torch.equal(value, weights[name]) for name, value in base.state_dict().items()) and "train" not in vars(inner)
+
+
+def test_a_method_around_an_accelerated_one_is_not_lost(model, tokenizer):
+    deberta_c.accelerate(model)
+    inside = model.deberta.forward
+    model.deberta.forward = lambda *given, **named: inside(*given, **named)
+    wrapper = model.deberta.forward
+    refuses(deberta_c.UnsupportedError, "'forward' of DebertaV2Model was replaced after", deberta_c.compare, model, TEXTS, tokenizer=tokenizer, rounds=1)
+    assert model.deberta.forward is wrapper and hasattr(model.deberta.encoder, "accelerated")
+
+
+def test_accelerating_again_after_a_change_that_is_refused(model, tokenizer):
+    """A hook below the base stays refused; the model is left accelerated."""
+    deberta_c.accelerate(model)
+    model.deberta.embeddings.register_forward_hook(lambda *_: None)
+    refuses(deberta_c.UnsupportedError, "forward hook", deberta_c.compare, model, TEXTS, tokenizer=tokenizer, rounds=1)
+    assert hasattr(model.deberta.encoder, "accelerated")
+
+
+def test_tables_and_generators(model, tokenizer):
+    pandas = pytest.importorskip("pandas")
+    for texts, words in ((pandas.DataFrame({"text": TEXTS}), r"found DataFrame; give a column of texts: frame\['text'\]"), ((one for one in TEXTS), r"found generator; give a list: list")):
+        refuses(deberta_c.ArgumentError, words, deberta_c.compare, model, texts, tokenizer=tokenizer)

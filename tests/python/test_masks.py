@@ -73,3 +73,24 @@ def test_a_masked_first_token_of_an_accelerated_model():
         with pytest.warns(deberta_c.NoteWarning, match="first token of text 0 is masked: leading holes are padding") as seen:
             states = [plain(**given).last_hidden_state for _ in range(2)]
         assert len(seen) == 1 and not states[0][0, :2].any() and states[0][0, 2:].any()
+
+
+@pytest.mark.parametrize("rows, words", [(([0] * 5,), "text 0"), (([1] * 5, [0] * 5), "text 1"), (([1, 0, 1, 0, 1], [1] * 5, [0] * 5, [0, 1, 1, 0, 1]), "text 2")])
+def test_a_text_without_tokens_of_an_accelerated_model(rows, words):
+    """Alone, in a batch, beside holes: PyTorch's classifier reads a row of numbers there and ours one of zeros."""
+    torch = pytest.importorskip("torch")
+    from test_accelerate import V2, V3, made
+    mask = torch.tensor(rows)
+    ids = 4 + torch.arange(mask.numel()).view(mask.shape)
+    good = [k for k, row in enumerate(rows) if row[0]]
+    judge, plain = made("DebertaV2ForSequenceClassification", V2(**V3)), made("DebertaV2Model", V2(**V3))
+    with torch.no_grad():
+        before = judge(ids, attention_mask=mask).logits
+        deberta_c.accelerate(judge)
+        refuses(deberta_c.UnsupportedError, f"first token of {words} is masked, which the classifier reads: the mask keeps no token of it; leave the text out", judge, ids, attention_mask=mask)
+        if good:
+            assert (judge(ids[good], attention_mask=mask[good]).logits - before[good]).abs().max() < 1e-5
+        deberta_c.accelerate(plain)
+        with pytest.warns(deberta_c.NoteWarning, match=f"first token of {words} is masked: the mask keeps no token of it") as seen:
+            states = [plain(ids, attention_mask=mask).last_hidden_state for _ in range(2)]
+    assert len(seen) == 1 and not states[1][mask == 0].any() and (not good or states[1][good][mask[good] == 1].all())

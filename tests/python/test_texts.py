@@ -140,6 +140,20 @@ def test_a_folder_without_notes():
             assert model.notes == []
 
 
+def test_tables_and_what_is_read_once(demo):
+    """A table is iterated over by its columns' names, a generator has no length: neither is read as something else."""
+    pandas, texts = pytest.importorskip("pandas"), ["a", "a new store"]
+    frame = pandas.DataFrame({"text": texts, "n": [1, 2]})
+    calls = (demo.encode, demo.tokenize, demo.classify, demo.attribute)
+    for given, words in ((frame, re.escape("found DataFrame; give a column of texts: frame['text']")), (frame[["n"]], "give a column of texts"),
+                         *((one, re.escape("; give a list: list(...)")) for one in ((text for text in texts), map(str, texts), zip(texts, texts), dict(a="b").values()))):
+        for call in calls:
+            refuses(deberta_c.ArgumentError, words, call, given)
+    for column in (frame, {"text": "a"}):
+        refuses(deberta_c.ArgumentError, "column 'text': expected a list of texts, found one", deberta_c.Encoder(DEMO, threads=1), {"text": column})
+    assert np.array_equal(demo.encode(frame["text"])["hidden_states.5"][0], demo.encode(texts)["hidden_states.5"][0])
+
+
 def containers(texts, pairs):
     """Functions that put texts (pairs: tuples) into something else."""
     def of_objects(items):

@@ -30,14 +30,12 @@ static const char *segment_of(const asked_text *in, size_t t)
     return in->tokens->token_types[t] ? in->given->pair : in->given->text;
 }
 
-/* Marks the tokens of a segment that overlap a range of its bytes. */
-static void mark_tokens(const asked_text *in, const char *segment, deberta_span range, bool *marked)
+/* Returns true if token t overlaps a range of a segment's bytes. */
+static bool overlaps(const asked_text *in, size_t t, const char *segment, deberta_span range)
 {
-    for (size_t t = 0; t < in->tokens->count; t++) {
-        if (in->tokens->roles[t] == DEBERTA_TOKEN_FRAME || segment_of(in, t) != segment) continue;
-        const deberta_span span = deberta_token_place(in->tokens, t, segment).bytes;
-        marked[t] |= span.begin < range.end && range.begin < span.end;
-    }
+    if (in->tokens->roles[t] == DEBERTA_TOKEN_FRAME || segment_of(in, t) != segment) return false;
+    const deberta_span span = deberta_token_place(in->tokens, t, segment).bytes;
+    return span.begin < range.end && range.begin < span.end;
 }
 
 size_t asked_word_mark(const asked_text *in, const char *word, bool *marked)
@@ -47,7 +45,8 @@ size_t asked_word_mark(const asked_text *in, const char *word, bool *marked)
     for (size_t k = 0; *word && k < 2 && segments[k]; k++)
         for (const char *at = segments[k]; (at = find_occurrence(segments[k], at, word)); at += strlen(word), count++) {
             const size_t begin = (size_t)(at - segments[k]);
-            mark_tokens(in, segments[k], (deberta_span){begin, begin + strlen(word)}, marked);
+            for (size_t t = 0; t < in->tokens->count; t++)
+                marked[t] |= overlaps(in, t, segments[k], (deberta_span){begin, begin + strlen(word)});
         }
     return count;
 }
@@ -69,22 +68,28 @@ size_t asked_masks(const asked_text *in, size_t *place)
 deberta_status asked_word_fill(const common_options *options, const asked_text *in, size_t at, const char *word,
                                int32_t *id, size_t *pieces, deberta_error *err)
 {
-    const deberta_tokens *before = in->tokens;
     const char *segment = segment_of(in, at);
-    const deberta_span span = deberta_token_place(before, at, segment).bytes;
-    if (*word == ' ' && span.begin > 0 && segment[span.begin - 1] == ' ') word++; /* the text has that blank already */
-    const char *filled = options_text(options, "%.*s%s%s", (int)span.begin, segment, word, segment + span.end);
-    const bool is_pair = segment == in->given->pair;
+    deberta_span range = deberta_token_place(in->tokens, at, segment).bytes;
+    if (*word == ' ' && range.begin > 0 && segment[range.begin - 1] == ' ')
+        word++; /* the text has that blank already */
+    const char *filled = options_text(options, "%.*s%s%s", (int)range.begin, segment, word, segment + range.end);
     deberta_text text = *in->given;
-    deberta_tokens *after = NULL;
-    *(is_pair ? &text.pair : &text.text) = filled;
-    *(is_pair ? &text.pair_bytes : &text.text_bytes) = 0;
-    DEBERTA_TRY(deberta_tokenize(&after, in->tokenizer, &text, err));
-    bool same = after->count == before->count;
-    for (size_t t = 0; same && t < before->count; t++) same = t == at || after->ids[t] == before->ids[t];
-    *pieces = after->count + 1 - minimum(before->count, after->count);
-    *id = same ? after->ids[at] : -1;
-    deberta_tokens_free(&after);
+    asked_text after = {.given = &text, .tokenizer = in->tokenizer};
+    deberta_tokens *tokens = NULL;
+    *(segment == in->given->pair ? &text.pair : &text.text) = filled;
+    *(segment == in->given->pair ? &text.pair_bytes : &text.text_bytes) = 0;
+    DEBERTA_TRY(deberta_tokenize(&tokens, in->tokenizer, &text, err));
+    after.tokens = tokens;
+    range.end = range.begin + strlen(word);
+    *pieces = 0;
+    *id = -1;
+    for (size_t t = 0; t < tokens->count; t++) {
+        if (!overlaps(&after, t, filled, range)) continue;
+        const deberta_span span = deberta_token_place(tokens, t, filled).bytes;
+        const bool is_word = span.end <= range.end && span.begin + strspn(filled + span.begin, " ") >= range.begin;
+        *id = ++*pieces == 1 && is_word ? tokens->ids[t] : -1;
+    }
+    deberta_tokens_free(&tokens);
     return DEBERTA_OK;
 }
 

@@ -18,8 +18,9 @@ size_t asked_word_mark(const asked_text *in, const char *word, bool *marked);
 /* Returns how many [MASK] the text has; *place is the last of them. */
 size_t asked_masks(const asked_text *in, size_t *place);
 
-/* Finds the token that a word is in the place of token `at`, as the tokenizer would have it there: *id, -1 where it is
- * not one token, of which there would be *pieces. A blank before the word may be given or not. `at` is no frame. */
+/* Finds the token that a word is in the place of token `at`, as the tokenizer would have it there: *id, or -1 where it
+ * would be *pieces tokens, or one together with the text beside it. A blank before the word may be given or not; `at`
+ * is no frame. */
 deberta_status asked_word_fill(const common_options *options, const asked_text *in, size_t at, const char *word,
                                int32_t *id, size_t *pieces, deberta_error *err);
 
