@@ -15,6 +15,7 @@ static const double widest_cell = 10, widest_annotated_cell = 15, smallest_panel
                     tallest_page = 2000;
 static const double tallest_panels = 209, tallest_without_bars = 218; /* bars and notes need some of a page's 240 */
 static const double pleasant_panels = 150;
+static const double least_side = 8;          /* shortest long side of a panel whose colours are readable */
 static const double roomy_cell = 1.9;        /* labels of small type are readable in such a cell */
 static const double tallest_beside_bar = 45; /* height of panels that have a colour bar beside them */
 
@@ -248,12 +249,14 @@ static bool pleasant(const attention_plan *p)
            panels_height(p) < tallest(p);
 }
 
-/* Returns the narrowest cell in which labels of this size (pt) and numbers fit. */
+/* Returns the narrowest cell in which labels of this size (pt) and numbers fit, and whose panel is not too small to
+ * read. */
 static double least_cell(const draw_list *list, const attention_plan *p, double size)
 {
     const attention_figure *spec = p->spec;
     const double line = p->letters * size * DRAW_MM_PER_PT;
-    double least = p->key_tokens ? line : p->pixel;
+    const double cells = fmax((double)spec->keys, (double)spec->queries * p->cell_height / p->cell);
+    double least = fmax(p->key_tokens ? line : p->pixel, least_side / cells);
     if (p->tokens) least = fmax(least, line * p->cell / p->cell_height); /* beside rows the height counts */
     if (spec->annotate || spec->annotate_if_room)
         least = fmax(least, 1.05 * draw_measure(list, DRAW_MINUS "0.00", &p->small));

@@ -43,11 +43,22 @@ static void find_marks(const figure_source *source, attention_figure *figure)
     figure->mark_count = asked->count;
 }
 
+/* Returns the numbers on axes without room for labels: words count as words, from 1 on, since the tokens where they
+ * begin would leave gaps; what begins the text before them is 0. */
+static const size_t *axis_numbers(const figure_source *source, const token_view *view, bool words)
+{
+    if (!words) return token_view_numbers(view);
+    size_t *numbers = options_take(source->options, view->count, sizeof *numbers);
+    for (size_t k = 0; k < view->count; k++) numbers[k] = k + (view->tokens[0] > 0);
+    return numbers;
+}
+
 void panels_open(const figure_sheet *sheet, attention_figure *figure)
 {
     const figure_source *source = sheet->source;
     const attention_options *asked = source->asked;
     const token_view *view = &source->view;
+    const size_t *numbers = axis_numbers(source, view, asked->shown.words);
     *figure = (attention_figure){
         .style = sheet->style,
         .columns = asked->columns,
@@ -58,8 +69,8 @@ void panels_open(const figure_sheet *sheet, attention_figure *figure)
         .keys = view->count,
         .query_labels = view->labels,
         .key_labels = view->labels,
-        .query_numbers = token_view_numbers(view),
-        .key_numbers = token_view_numbers(view),
+        .query_numbers = numbers,
+        .key_numbers = numbers,
         .boundaries = &view->boundary,
         .boundary_count = view->boundary > 0,
         .units = {[HEATMAP_SIGNED] = source->unit, [HEATMAP_POSITIVE] = "probability", [HEATMAP_LOG] = "probability"}};
@@ -214,7 +225,7 @@ static bool lay_out_words(const figure_sheet *sheet, const attention_figure *fig
         other.panels = panels;
         other.queries = other.keys = words.count;
         other.query_labels = other.key_labels = words.labels;
-        other.query_numbers = other.key_numbers = token_view_numbers(&words);
+        other.query_numbers = other.key_numbers = axis_numbers(source, &words, true);
         other.boundary_count = other.mark_count = 0;
         fine = figure_check(attention_layout, &other, &other.style, notes, &error) == DEBERTA_OK;
     }
@@ -329,9 +340,11 @@ static void tell_positions(const figure_sheet *sheet, const attention_figure *fi
     const common_options *options = sheet->source->options;
     const token_view_choice *shown = &sheet->source->asked->shown;
     const double asked = figure_defaults(&figure->style).width_mm;
+    const char *items = shown->words ? "words" : "tokens";
     const char *room = find_room(sheet, figure);
     if (room) {
-        say_note(options, "note: the tokens do not fit at %g mm, axes show positions; %s shows tokens", asked, room);
+        say_note(options, "note: the %s do not fit at %g mm, axes show positions; %s shows %s", items, asked, room,
+                 items);
         return;
     }
     const double wider = find_width(figure);
@@ -342,14 +355,14 @@ static void tell_positions(const figure_sheet *sheet, const attention_figure *fi
     if (wider > 0) ways[count++] = options_text(options, "--width-mm %g", wider);
     if (some > 1) ways[count++] = options_text(options, "--token-range %zu:%zu", shown->first, shown->first + some);
     if (count == 0) {
-        say_note(options, "note: %zu tokens do not fit at %g mm, axes show positions; more room with fewer of %s",
-                 figure->queries, asked, sheet_remedies(sheet, "layers,heads,components,token-range A:B"));
+        say_note(options, "note: %zu %s do not fit at %g mm, axes show positions; more room with fewer of %s",
+                 figure->queries, items, asked, sheet_remedies(sheet, "layers,heads,components,token-range A:B"));
         return;
     }
     for (size_t k = 0; k < count; k++)
         text = options_text(options, "%s%s%s", text, k == 0 ? "" : k + 1 == count ? " or " : ", ", ways[k]);
-    say_note(options, "note: %zu tokens do not fit at %g mm, axes show positions; tokens are shown with %s",
-             figure->queries, asked, text);
+    say_note(options, "note: %zu %s do not fit at %g mm, axes show positions; %s are shown with %s", figure->queries,
+             items, asked, items, text);
 }
 
 /* Tells the user about a wider page if panels are stacked in one tower with empty space beside it. */
@@ -373,8 +386,7 @@ void panels_finish(figure_sheet *sheet, const attention_figure *figure)
         if (figure->panels[k].values) drawn[figure->panels[k].kind] = true;
     panels_check_limits(source, figure->scales, drawn);
     figure_notes notes = {0};
-    const bool of_tokens = figure->key_labels && figure->key_numbers == token_view_numbers(&source->view) &&
-                           figure->keys == source->view.count;
+    const bool of_tokens = figure->key_labels == source->view.labels && figure->keys == source->view.count;
     sheet->wants_words = of_tokens && wants_words(sheet, figure);
     if (sheet->wants_words) return;
     sheet_write(sheet, attention_layout, figure, &notes);

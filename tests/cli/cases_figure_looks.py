@@ -120,8 +120,32 @@ def test_the_note_names_what_shows_tokens(bench):
     arguments = ["attention", DEMO, "--text", words, "--layers", "3", "--words", "--drop-special", "--width-mm", "85", "-o", "t.svg"]
     for heads in ("1", "0,1"):
         said = bench.fine(*arguments, "--heads", heads, "--layout", "3").err
-        advice = re.search(r"axes show positions; (--.*) shows? tokens", said)[1].split()
+        advice = re.search(r"axes show positions; (--.*) shows words", said)[1].split()
         check(bench.fine(*arguments, "--heads", heads, *advice).err == "" and ">mill</text>" in bench.read("t.svg"), advice)
+
+
+def test_axes_without_room_count_words(bench):
+    """One by one, not by the tokens where they begin, and the note speaks of words."""
+    needs_figures(bench)
+    text = "The harpooneer, whose arm was tattooed, threw his lance at the enormous whale."
+    for special, width in (((), "85"), (("--drop-special",), "60")):
+        said = bench.fine("attention", DEMO, "--text", text, "--width-mm", width, "--layers", "2", "--heads", "0,1", "--words", *special, "-o", "w.svg").err
+        contains(said, f"words do not fit at {width} mm, axes show positions")
+        numbers = re.findall(r">(\d+)</text>", bench.read("w.svg"))
+        check({"5", "10"} <= set(numbers) and not {"6", "17"} & set(numbers), numbers)
+
+
+def test_many_panels_stay_readable(bench):
+    """Rows beyond a page make the figure higher than one, which is said, not panels of a millimetre."""
+    needs_figures(bench)
+    every = ["--layers", "all", "--heads", "all", "-o", "many.svg"]
+    for words in (["attention", DEMO, "--text", "the white whale swam over the mall", "--width-mm", "85"],
+                  ["attention", "difference", DEMO, "--text", "the white whale swam", "--ablate", "c2p@all"]):
+        said = bench.fine(*words, *every).err
+        root = tree.parse(bench.path("many.svg")).getroot()
+        contains(said, f"{size(root)[1]:.0f} mm high, more than a page of text")
+        check(size(root)[1] > 300, size(root))
+    check("do not fit" not in said and "[CLS]" in shown(root), said)
 
 
 def test_a_tower_says_that_width_is_unused(bench):

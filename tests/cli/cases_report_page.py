@@ -3,6 +3,7 @@ where there is no Chromium.
 
 SPDX-License-Identifier: MIT
 """
+import base64
 import contextlib
 import json
 import math
@@ -10,6 +11,8 @@ import os
 import random
 import re
 import shlex
+import shutil
+import subprocess
 from unittest import SkipTest
 from xml.etree import ElementTree
 
@@ -415,6 +418,31 @@ def rest(bench, browser):
     check(browser.evaluate(dark) != "rgb(255, 255, 255)", "dark again after printing")
 
 
+def paper(bench, browser):
+    """All of the page's words are on paper, whatever its size: nothing is cut off at its edge or hidden by a scroll bar."""
+    pdftotext = shutil.which("pdftotext")
+    page = Page(browser, report(bench, DEMO, "--text", "the white whale swam over the mall"))
+    sentences = [" ".join(text.split()) for text in browser.evaluate("[...document.querySelectorAll('#explain li')].map(e => e.textContent)")]
+    check(len(sentences) >= 4 and page.text("#answers"), sentences)
+    for width, height in ((8.5, 11), (8.27, 11.69)):
+        browser.resize(round((width - 0.95) * 96), 900)
+        browser.call("Emulation.setEmulatedMedia", media="print")
+        wide = browser.evaluate("""[...document.querySelectorAll('#stage *, .way *')].filter(e => e.getClientRects().length && !e.closest('math, .hidden, canvas'))
+            .filter(e => e.getBoundingClientRect().right > innerWidth + 1 || (getComputedStyle(e).overflowX !== 'visible' && e.scrollWidth > e.clientWidth + 1 && !e.matches('svg, svg *')))
+            .map(e => e.tagName + '#' + e.id + '.' + e.className)""")
+        equal(wide, [], f"{width} x {height} in")
+        browser.call("Emulation.setEmulatedMedia", media="")
+        if not pdftotext:
+            continue
+        data = browser.call("Page.printToPDF", paperWidth=width, paperHeight=height)["data"]
+        with open(bench.path("paper.pdf"), "wb") as file:
+            file.write(base64.b64decode(data))
+        words = "".join(subprocess.run([pdftotext, bench.path("paper.pdf"), "-"], capture_output=True, text=True, check=True).stdout.split())
+        check("attention,termbyterm" in words, "the title")
+        for sentence in sentences:
+            check(sentence.replace(" ", "") in words, f"{width} x {height} in: {sentence}")
+
+
 def probabilities_without(tensors, layer, head, i, terms):
     """A softmax of what is left of the logits, in float64."""
     n = tensors[f"attn.{layer}.c2c"].shape[3]
@@ -648,5 +676,5 @@ def in_a_browser(look):
 
 
 def tests(settings):
-    for look in (opening, explore, colours, grades, formulas, drawn_numbers, rest, low_precision, without_terms, views, keys_alone, widths):
+    for look in (opening, explore, colours, grades, formulas, drawn_numbers, rest, low_precision, without_terms, views, keys_alone, widths, paper):
         yield "report-page/" + look.__name__.replace("_", "-"), in_a_browser(look)
