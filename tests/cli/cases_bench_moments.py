@@ -71,6 +71,6 @@ def test_bench_moments_of_training(bench):
     forward = next(stage for stage in report["stages"] if stage["stage"] == "forward")
     check(math.isclose(forward["percent_of_peak_then"], 100 * forward["gflops"] / report["peak_then_gflops"], rel_tol=1e-6), report)
     check(math.isclose(forward["percent_of_peak"], 100 * forward["gflops"] / report["peak_gflops"], rel_tol=1e-6), report)
-    check(math.isclose(report["median_seconds"], statistics.median(report["step_seconds"]), rel_tol=1e-9), report)
+    check(math.isclose(report["median_seconds"], statistics.median(report["step_seconds"]), rel_tol=5e-9), report)
     alone = json.loads(bench.fine("bench", "train", SMALL + ",lm=1", "-n", "24", "-b", "2", "--reps", "1", "--no-peak", "--json").out)
     check(alone["peak_then_gflops"] is None and alone["peak_gflops"] is None, alone)
