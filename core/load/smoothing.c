@@ -4,7 +4,6 @@
 #include "core/load/smoothing.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/model/activation.h"
 
@@ -50,59 +49,22 @@ void spread_of_sum_norm(const channel_spread *hidden, const channel_spread *adde
 /* Number of outputs that are summed at once, as independent chains of additions. */
 enum { OUTPUTS_AT_ONCE = 4 };
 
-/* Numbers that every processor converts, multiplies and adds at once. */
-typedef float four_floats __attribute__((vector_size(16)));
-typedef double two_doubles __attribute__((vector_size(16)));
-typedef double four_doubles __attribute__((vector_size(32)));
-
-typedef struct four_numbers {
-    two_doubles half[2];
-} four_numbers;
-
-static inline four_numbers load_four(const float *from)
-{
-    four_floats four;
-    four_numbers wide;
-    memcpy(&four, from, sizeof four);
-    const four_doubles converted = __builtin_convertvector(four, four_doubles);
-    memcpy(&wide, &converted, sizeof wide);
-    return wide;
-}
-
-/* Adds the terms of two inputs, one after the other, to the sums of two outputs. */
-static inline void add_in_order(two_doubles *sums, two_doubles first_output, two_doubles second_output)
-{
-    *sums += (two_doubles){first_output[0], second_output[0]};
-    *sums += (two_doubles){first_output[1], second_output[1]};
-}
-
 static void spread_of_some(const channel_spread *output, size_t first, size_t count, const float *const *w,
                            const float *bias, const channel_spread *inputs, size_t channels)
 {
-    two_doubles mean[OUTPUTS_AT_ONCE / 2] = {{0}}, variance[OUTPUTS_AT_ONCE / 2] = {{0}};
-    const size_t fours = channels / 4 * 4;
-    for (size_t i = 0; i < count; i++) mean[i / 2][i % 2] = (double)bias[i];
-    for (size_t j = 0; j < fours; j += 4) {
-        const four_numbers middle = load_four(inputs->mean + j), deviation = load_four(inputs->deviation + j);
-        for (size_t i = 0; i < OUTPUTS_AT_ONCE; i += 2) {
-            const four_numbers a = load_four(w[i] + j), b = load_four(w[i + 1] + j);
-            for (size_t half = 0; half < 2; half++) {
-                const two_doubles of_a = a.half[half] * deviation.half[half],
-                                  of_b = b.half[half] * deviation.half[half];
-                add_in_order(&mean[i / 2], a.half[half] * middle.half[half], b.half[half] * middle.half[half]);
-                add_in_order(&variance[i / 2], of_a * of_a, of_b * of_b);
-            }
+    double mean[OUTPUTS_AT_ONCE] = {0}, variance[OUTPUTS_AT_ONCE] = {0};
+    for (size_t i = 0; i < count; i++) mean[i] = (double)bias[i];
+    for (size_t j = 0; j < channels; j++) {
+        const double middle = (double)inputs->mean[j], deviation = (double)inputs->deviation[j];
+        for (size_t i = 0; i < OUTPUTS_AT_ONCE; i++) {
+            const double weight = (double)w[i][j], d = weight * deviation;
+            mean[i] += weight * middle;
+            variance[i] += d * d;
         }
     }
     for (size_t i = 0; i < count; i++) {
-        double sum = mean[i / 2][i % 2], squares = variance[i / 2][i % 2];
-        for (size_t j = fours; j < channels; j++) {
-            const double weight = (double)w[i][j], d = weight * (double)inputs->deviation[j];
-            sum += weight * (double)inputs->mean[j];
-            squares += d * d;
-        }
-        output->mean[first + i] = (float)sum;
-        output->deviation[first + i] = (float)sqrt(squares);
+        output->mean[first + i] = (float)mean[i];
+        output->deviation[first + i] = (float)sqrt(variance[i]);
     }
 }
 
