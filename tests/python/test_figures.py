@@ -105,7 +105,7 @@ def test_kinds_of_the_docstring():
 
 def test_notes_of_the_program_are_warnings(tmp_path):
     """What it prints as notes, once, in the package's words."""
-    with pytest.warns(deberta_c.NoteWarning, match="do not fit at 85 mm.* layers=, heads=") as seen:
+    with pytest.warns(deberta_c.NoteWarning, match="mm high, more than a page.* layers=, heads=") as seen:
         figure = deberta_c.attention_figure(DEMO, TEXT, layers="all", heads="all", width_mm=85)
     assert all(not str(one.message).startswith("note") and one.filename == __file__ for one in seen)
     with warnings.catch_warnings():
@@ -154,4 +154,5 @@ def test_traces_are_arrays():
     np.testing.assert_allclose(found["shares"]["states"][0], [0, 0, 1, 0, 0, 0, 0, 0, 0], atol=1e-6)
     assert without["clean"] != found["clean"] and np.ptp(without["measures"]["p2c"]) == 0 and np.ptp(without["measures"]["c2c"]) > 0
     assert deberta_c.attention_figure(DEMO, text, kind="trace", **given).svg.startswith(BEGINS[".svg"])
-    refuses(deberta_c.ArgumentError, "expected one way to corrupt the text", model.trace, text, answer="were")
+    with deberta_c.Model(DEMO) as model:
+        refuses(deberta_c.ArgumentError, "expected one way to corrupt the text", model.trace, text, answer="were")
