@@ -123,19 +123,12 @@ static void check_standard_output(const common_options *options)
     }
 }
 
-static bool was_given(const option_scan *scan, const char *name)
-{
-    for (size_t k = 0; k < scan->given_count; k++)
-        if (strcmp(scan->given[k].option->name, name) == 0) return true;
-    return false;
-}
-
 /* Checks the files that a resumable or sharded corpus writes, whose names are made from that of its output. */
 static void check_made_names(const common_options *options, const char *output)
 {
     const option_scan *scan = options->scan;
-    if (was_given(scan, "resume")) option_refuse_input(options, options_text(options, "%s.part", output));
-    if (!was_given(scan, "shards")) return;
+    if (option_scan_has(scan, "resume")) option_refuse_input(options, options_text(options, "%s.part", output));
+    if (!option_scan_has(scan, "shards")) return;
     const char *folder = options_text(options, "%s.shards", output);
     for (size_t k = 0; k < scan->given_count; k++) {
         const given_option *given = &scan->given[k];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdarg.h>
+#include <string.h>
 
 #include "output/scope.h"
 #include "program/frame/options.h"
@@ -21,6 +22,14 @@ typedef struct option_scan {
     const given_option *surplus_after; /* option right before the first surplus argument; NULL: no option */
     scope memory;                      /* owner of all memory that lives as long as the options */
 } option_scan;
+
+/* Returns true if the command line gives an option of this long name. */
+static inline bool option_scan_has(const option_scan *scan, const char *name)
+{
+    for (size_t k = 0; k < scan->given_count; k++)
+        if (strcmp(scan->given[k].option->name, name) == 0) return true;
+    return false;
+}
 
 /* The row that option_find finds by its name or, without a name, by its letter, and the offset of its group's struct; a
  * command's own rows hide common ones. */

@@ -269,13 +269,6 @@ static void refuse_other_word(const common_options *options)
     if (answer && stat(first, &about) != 0) usage_wrong(options, "there is no '%s'; %s", first, answer);
 }
 
-static bool was_given(const option_scan *scan, const char *common_name)
-{
-    for (size_t k = 0; k < scan->given_count; k++)
-        if (strcmp(scan->given[k].option->name, common_name) == 0) return true;
-    return false;
-}
-
 static _Noreturn void refuse_too_few(const command *command, const common_options *options)
 {
     char words[WORDS_BYTES] = "";
@@ -305,11 +298,11 @@ common_options *options_parse(const command *command, const struct command *cons
 {
     common_options *options = new_options(command, commands, argc, argv);
     scan_all(options);
-    if (was_given(options->scan, "help")) { /* before any error is reported */
+    if (option_scan_has(options->scan, "help")) { /* before any error is reported */
         options_print_help(command);
         end_program(EXIT_OK);
     }
-    if (was_given(options->scan, "version")) {
+    if (option_scan_has(options->scan, "version")) {
         options_print_version();
         end_program(EXIT_OK);
     }

@@ -84,17 +84,10 @@ result_format format_of_names(const common_options *options)
 
 /* ---------------------------------------------------------------------------------------------- what a command writes */
 
-static bool was_given(const option_scan *scan, const char *name)
-{
-    for (size_t k = 0; k < scan->given_count; k++)
-        if (strcmp(scan->given[k].option->name, name) == 0) return true;
-    return false;
-}
-
 /* Returns what the command writes. A training writes a folder, but with --one-batch a result like others. */
 static command_writes what_is_written(const common_options *options)
 {
-    const bool is_batch = options->command->writes == WRITES_FOLDER && was_given(options->scan, "one-batch");
+    const bool is_batch = options->command->writes == WRITES_FOLDER && option_scan_has(options->scan, "one-batch");
     return is_batch ? WRITES_TEXT : options->command->writes;
 }
 
@@ -177,7 +170,7 @@ void output_names_check(const common_options *options)
 {
     const command_writes writes = what_is_written(options);
     const bool draws = options->command->most_outputs > 1, is_file = writes != WRITES_FOLDER && writes != WRITES_PAGE;
-    const bool is_said = is_file && (options->json || was_given(options->scan, "format"));
+    const bool is_said = is_file && (options->json || option_scan_has(options->scan, "format"));
     for (size_t k = 0; k < options->outs.count; k++) {
         const char *path = options->outs.items[k];
         const name_form form = known_name_of(path).form;
