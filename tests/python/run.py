@@ -22,10 +22,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tools" / "gates"))
+from machine import even_parts
 LIMIT = 1200  # seconds for the installation of packages
 # Files of tests that take long and know no arithmetic of their own, in seconds: parts are made of them that take equally long.
 SECONDS = {"test_accelerate.py": 65, "test_attribution.py": 30, "test_comparison.py": 60, "test_folder_of_wheel.py": 25, "test_hub_twins.py": 100,
-           "test_mutations.py": 55, "test_notebook.py": 35, "test_reproduce.py": 20, "test_studies.py": 95, "test_studies_of_models.py": 25, "test_wheel.py": 55}
+           "test_mutations.py": 55, "test_notebook.py": 35, "test_peers_quick.py": 20, "test_reproduce.py": 20, "test_studies.py": 95, "test_studies_of_models.py": 25, "test_wheel.py": 55}
 
 
 def skip(sentence):
@@ -79,15 +81,10 @@ def build_and_install(python, work, engines):
 
 
 def part_of(files, part):
-    """All that do not take long, and of the others the K-th of N parts: the longest first, each into the part that has least to do."""
+    """All that do not take long, and of the others the K-th of N parts."""
     wanted, parts = (int(number) for number in part.split("/"))
-    long = sorted((file for file in files if file.name in SECONDS), key=lambda file: (-SECONDS[file.name], file.name))
-    chosen, seconds = [[] for _ in range(parts)], [0] * parts
-    for file in long:
-        least = seconds.index(min(seconds))
-        chosen[least].append(file)
-        seconds[least] += SECONDS[file.name]
-    return sorted(set(files) - set(long)) + chosen[wanted - 1]
+    long = sorted(file for file in files if file.name in SECONDS)
+    return sorted(set(files) - set(long)) + even_parts(long, parts, lambda file: SECONDS[file.name])[wanted - 1]
 
 
 def sanitized(library):

@@ -16,9 +16,19 @@ def day():
     return int(os.environ.get(DAY) or datetime.date.today().toordinal())
 
 
-def turn_of_today(rows, parts):
-    """Returns every `parts`-th of the rows, others every day, and the rest; after `parts` days all rows have had their turn."""
-    taken = [row for k, row in enumerate(rows) if (k + day()) % parts == 0]
+def even_parts(rows, parts, seconds):
+    """Returns so many lists that take equally long: the longest row first, each into the list that has least to do."""
+    lists, sums = [[] for _ in range(parts)], [0] * parts
+    for row in sorted(rows, key=lambda row: -seconds(row)):
+        least = sums.index(min(sums))
+        lists[least].append(row)
+        sums[least] += seconds(row)
+    return lists
+
+
+def turn_of_today(rows, parts, seconds):
+    """Returns one of so many parts of the rows, another every day, and the rest; after `parts` days all rows have had their turn."""
+    taken = even_parts(rows, parts, seconds)[day() % parts]
     return taken, [row for row in rows if row not in taken]
 
 

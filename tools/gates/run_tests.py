@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests and adds them up; `./build.sh test [--full]` calls it.
 
-    tools/gates/run_tests.py                 the tests in build/ and the lint rules, without what tests the tests and what takes turns
+    tools/gates/run_tests.py                 the tests in build/ and the lint rules, a third of the samples, without what tests the tests and what takes turns
     tools/gates/run_tests.py --full          all of that, and every stage below
     tools/gates/run_tests.py --nightly       only the stages that take too long for every change
     tools/gates/run_tests.py --stage NAME    only this stage, with all of it; may be repeated

@@ -103,7 +103,7 @@ class Stage:
         """Of the tests that meson lists in the folder those that choose(test) wants, with what they need. quick: as `meson test --setup quick`
         has them. turns, nightly: a run takes one of so many parts, another every day, and that nightly stage takes all."""
         wanted = [test for test in introspect(folder, "--tests") if choose(test) and not (quick and "long" in suites_of(test))]
-        chosen, later = turn_of_today(sorted(wanted, key=lambda test: (-test["priority"], test["name"])), turns)
+        chosen, later = turn_of_today(sorted(wanted, key=lambda test: test["name"]), turns, lambda test: 1 + test["priority"])
         self.leave(nightly, *(test["name"] for test in later))
         if not wanted:
             self.counts = (self.counts[0], self.counts[1] + 1, self.counts[2])

@@ -21,7 +21,8 @@ THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dc_args=-g1", "-D
 NEON_TIERS = ("neon", "neondot", "neoni8mm")
 X86 = os.uname().machine == "x86_64"
 # Number of parts of divided tests: each run takes one part, a nightly stage all.
-NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_TURNS, NEON_KERNEL_TURNS, IDENTITY_TURNS, PYTHON_TURNS = 8, 8, 4, 8, 4, 6, 5, 8
+NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_TURNS, NEON_KERNEL_TURNS, IDENTITY_TURNS, PYTHON_TURNS = 8, 8, 8, 8, 4, 8, 8, 8
+SAMPLED_TURNS = 3  # of a run without --full
 
 
 def names(*wanted):
@@ -73,7 +74,8 @@ def program(stage, full):
     beyond = () if full else ("full", "long")
     native_build(stage)
     stage.tests("the program", "build", suites("cli", without=("sampled", "turns", "long", *beyond)))
-    stage.tests("samples of what has many combinations", "build", lambda test: suites_of(test) >= {"cli", "sampled"} and "turns" not in suites_of(test), quick=True)
+    stage.tests("samples of what has many combinations", "build", lambda test: suites_of(test) >= {"cli", "sampled"} and "turns" not in suites_of(test), quick=True,
+                turns=1 if full else SAMPLED_TURNS, nightly="native-whole")
     if full:
         stage.tests("what takes turns", "build", suites("turns"), quick=True, turns=NATIVE_TURNS, nightly="native-whole")
     else:
@@ -91,7 +93,7 @@ def without_fma(stage, _full):
     # The same programs on a base processor: the build must not assume more than the base instruction set.
     native_build(stage, "tests/checkasm/checkasm", "tests/golden/golden")
     emulator = ["qemu-x86_64-static", "-cpu", "Nehalem"]
-    part = part_of_today(2)
+    part = part_of_today(4)
     stage.program(f"checkasm, {part}", emulator + ["build/tests/checkasm/checkasm", "--quick", f"--part={part}", "--require=scalar"])
     stage.program("golden", emulator + ["build/tests/golden/golden", "--isa", "scalar", "--only", "01-,16-,33-", "--failures-only"])
     stage.tiers = [("scalar", "without FMA, under qemu")]
@@ -99,7 +101,7 @@ def without_fma(stage, _full):
         stage.program("checkasm on an AVX2 processor", ["qemu-x86_64-static", "-cpu", "Haswell", "build/tests/checkasm/checkasm", "--quick",
                                                         "--no-guard", "--require=avx2"])
         stage.tiers.append(("avx2", "kernels, under qemu"))
-    stage.leave("without-fma-whole", "the other half of the kernels, golden cases")
+    stage.leave("without-fma-whole", "the other kernels, golden cases")
 
 
 def without_fma_whole(stage, _full):
@@ -123,6 +125,15 @@ def neon_kernels(stage, title, *options):
     on_neon(stage, title, "max", "checkasm/checkasm", "--quick", *options, *(f"--require={tier}" for tier in NEON_TIERS))
 
 
+PRODUCTS = ("gemm_u8", "gemm_u8x2")
+
+
+def products_without_a_part(stage, *kernels):
+    """Tests products of integers where a processor lacks parts of a tier."""
+    for kernel in kernels:
+        on_neon(stage, f"{kernel} on cortex-a53", "cortex-a53", "checkasm/checkasm", "--quick", f"--kernel={kernel}", "--require=neon")
+
+
 NEON_TOKENIZERS = names("unigram", "piece_bpe", "sentencepiece", "tokenizer")
 
 
@@ -137,9 +148,7 @@ def neon(stage, _full):
     on_neon(stage, f"one arithmetic, a sample, {part}", "max", "golden/identity", "--folder", "tests/golden", "--quick", "--part", part)
     part = part_of_today(NEON_KERNEL_TURNS)
     neon_kernels(stage, f"kernels, {part}", f"--part={part}")
-    # Tests products of integers where a processor lacks parts of a tier.
-    for kernel in ("gemm_u8", "gemm_u8x2"):
-        on_neon(stage, f"{kernel} on cortex-a53", "cortex-a53", "checkasm/checkasm", "--quick", f"--kernel={kernel}", "--require=neon")
+    products_without_a_part(stage, *PRODUCTS[day() % 2:][:1])
     stage.leave("neon-whole", "the other kernels", "the other parts of one arithmetic")
     stage.tiers = [(tier, "under qemu-aarch64") for tier in NEON_TIERS]
 
@@ -148,6 +157,7 @@ def neon_whole(stage, _full):
     """What the stage neon takes a sample of: every kernel, every case in every precision, the large one, every length on every number of threads."""
     build_for_neon(stage)
     neon_kernels(stage, "kernels")
+    products_without_a_part(stage, *PRODUCTS)
     stage.tests("tokenizers", "build-arm64", NEON_TOKENIZERS, quick=True)
     on_neon(stage, "golden", "max", "golden/golden", "--folder", "tests/golden", "--failures-only", limit=7200)
     on_neon(stage, "one arithmetic", "max", "golden/identity", "--folder", "tests/golden", limit=7200)
@@ -190,25 +200,27 @@ def without_training_whole(stage, _full):
 CLANG_TESTS = {"quick": True, "environment": {"OMP_WAIT_POLICY": "passive"}}
 
 
-def build_with_clang(stage):
-    """Builds with three independent switches: clang, loops on OpenMP, no figures. Warnings are errors."""
+def configure_with_clang(stage):
+    """Has three independent switches: clang, loops on OpenMP, no figures. Warnings are errors; a nightly run compiles all that there is."""
     stage.configure("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/gates/clang.ini")
-    stage.build("build-clang")
 
 
 def second_compiler(stage, _full):
     """Tests the parts of the program that these switches change, by turns."""
-    build_with_clang(stage)
+    configure_with_clang(stage)
+    stage.build("build-clang", ["deberta", library_name()])
     stage.tests("tests", "build-clang", suites("kernels", "golden", "unit"), **CLANG_TESTS)
     stage.tests("the program", "build-clang", suites("switches"), turns=CLANG_TURNS, nightly="clang-whole", **CLANG_TESTS)
     lint(stage, "build-clang", "--objects")
 
 
 def clang_whole(stage, _full):
-    build_with_clang(stage)
+    configure_with_clang(stage)
+    stage.build("build-clang")
     stage.tests("the program", "build-clang", suites("switches"), **CLANG_TESTS)
 
 
+SANITIZED_TIERS = ("scalar", "scalar_fma")
 SANITIZER_TESTS = {"quick": True, "environment": SANITIZER_OPTIONS}
 
 
@@ -223,8 +235,8 @@ def is_sanitized(test):
 
 
 def has_turns_when_sanitized(test):
-    """Of the program what reads or writes files in ways of its own; what computes for long what other tests compute as well."""
-    return test["name"] in ("verify", "identity", "smoothing") or ("files" in suites_of(test) and "foreign" not in suites_of(test))
+    """Of the program what reads or writes files in ways of its own; what computes or measures for long what other tests compute as well."""
+    return test["name"] in ("verify", "identity", "smoothing", "sweep", "train direction") or ("files" in suites_of(test) and "foreign" not in suites_of(test))
 
 
 def sanitizers(stage, _full):
@@ -233,12 +245,19 @@ def sanitizers(stage, _full):
     stage.build("build-sanitize", ["tests/checkasm/checkasm"])
     stage.tests("tests", "build-sanitize", lambda test: is_sanitized(test) and not has_turns_when_sanitized(test), **SANITIZER_TESTS)
     stage.tests("what takes turns", "build-sanitize", has_turns_when_sanitized, turns=SANITIZER_TURNS, nightly="sanitizers-whole", **SANITIZER_TESTS)
-    for tier in ("scalar", "scalar_fma"):
+    sanitized_kernels(stage, *SANITIZED_TIERS[day() % 2:][:1])
+    stage.leave("sanitizers-whole", "kernels of the other plain tier")
+
+
+def sanitized_kernels(stage, *tiers):
+    for tier in tiers:
         stage.program(f"kernels, {tier}", ["build-sanitize/tests/checkasm/checkasm", "--quick", f"--isa={tier}"], environment=SANITIZER_OPTIONS)
 
 
 def sanitizers_whole(stage, _full):
     configure_sanitized(stage)
+    stage.build("build-sanitize", ["tests/checkasm/checkasm"])
+    sanitized_kernels(stage, *SANITIZED_TIERS)
     stage.tests("tests", "build-sanitize", lambda test: "files" in suites_of(test) or has_turns_when_sanitized(test), **SANITIZER_TESTS)
 
 
@@ -274,10 +293,12 @@ def webassembly(stage, _full, sampled=True):
     node = ["tests/wasm/run_node.py", *node_flags()]
     tiers = ("scalar", "exact", "relaxed")
     native_build(stage, "deberta")
-    stage.program("the modules are built without a warning", ["sh", "-c", "wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm && "
-                                                              f"ninja -C build-wasm -j {stage.processors()} && wasm/pack.py build-wasm"])
-    program = [*node, "tests/wasm/run_program.mjs"]
     today = tiers if not sampled else tiers[day() % len(tiers):][:1]
+    # Of the tests' programs those of today; a nightly run builds all that there is.
+    targets = [*(f"deberta-{tier}.wasm" for tier in tiers), *(f"tests/{name}-{tier}.wasm" for tier in today for name in ("checkasm", "golden", "bad_models"))] * sampled
+    stage.program("the modules are built without a warning", ["sh", "-c", "wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm && "
+                                                              f"ninja -C build-wasm -j {stage.processors()} {' '.join(targets)} && wasm/pack.py build-wasm"])
+    program = [*node, "tests/wasm/run_program.mjs"]
     for tier in today:
         isa = "scalar" if tier == "scalar" else "wasm"
         stage.program(f"checkasm, {tier}", [*program, f"build-wasm/tests/checkasm-{tier}.wasm", "--no-guard", *["--quick"] * sampled, f"--isa={isa}",
