@@ -488,11 +488,9 @@ def test_bench_machine(bench):
 
 def test_bench_peak_of_integers(bench):
     """Shares of results in low precision are of the peak of the tier's products of bytes; of three of them in int16."""
-    best = json.loads(bench.fine("bench", "machine", "--threads", "1", "--json").out)["environment"]["isa"]
     for precision, products in (("float32", None), ("int16", 3), ("int8", 1)):
-        found = json.loads(bench.fine("bench", TINY, "-n", "7", "--threads", "1", "--reps", "2", "--min-time", "0", "--precision", precision,
-                                      "--json").out)
-        (roof,), (row,) = found["environment"]["roofs"], found["results"]
+        found = bench.json("bench", TINY, "-n", "7", "--threads", "1", "--reps", "2", "--min-time", "0", "--precision", precision)
+        (roof,), (row,), best = found["environment"]["roofs"], found["results"], found["environment"]["isa"]
         peak = roof.get(best + "_gops", 0) / products if products else roof[best + "_gflops"]
         if peak:
             assert abs(row["peak_fraction"] * peak / row["gflops"] - 1) < 1e-6, (precision, row, peak)
@@ -540,23 +538,29 @@ def test_progress_on_a_terminal(bench):
 
 def test_progress_that_is_not_wanted(bench):
     """The text arrives a second late, so that progress is due for certain; it is shown unless one asks for none."""
-    os.mkfifo(bench.path("texts"))
-    pipe_end = []
+    def opened_pipe(name, process):
+        ends = []
 
-    def has_reader():
-        with contextlib.suppress(OSError):  # nobody reads yet
-            pipe_end.append(os.open(bench.path("texts"), os.O_WRONLY | os.O_NONBLOCK))
-        return pipe_end or process.poll() is not None
+        def has_reader():
+            with contextlib.suppress(OSError):  # nobody reads yet
+                ends.append(os.open(bench.path(name), os.O_WRONLY | os.O_NONBLOCK))
+            return ends or process.poll() is not None
+        assert wait_until(has_reader) and ends, name
+        return ends[0]
 
-    for extra, shown in (([], True), (["--progress", "never"], False), (["--quiet"], False)):
-        with terminal() as (stderr, said):
-            process = bench.start("encode", DEMO, "--file", "texts", "-o", "x.jsonl", *extra, stderr=stderr)
-            with ending(process):
-                assert wait_until(has_reader) and pipe_end, said()
-                time.sleep(1.1)  # the program opened the pipe when its clock ran already
-                os.write(pipe_end[-1], b"a text\n")
-                os.close(pipe_end.pop())
-                assert process.wait(timeout=60) == 0, said()
+    with contextlib.ExitStack() as stack:
+        begun = []
+        for extra, shown in (([], True), (["--progress", "never"], False), (["--quiet"], False)):
+            os.mkfifo(bench.path(name := f"texts{len(begun)}"))
+            stderr, said = stack.enter_context(terminal())
+            process = bench.start("encode", DEMO, "--file", name, "-o", name + ".jsonl", *extra, stderr=stderr)
+            stack.enter_context(ending(process))
+            begun.append((process, opened_pipe(name, process), extra, shown, said))
+        time.sleep(1.1)  # the programs opened their pipes when their clocks ran already
+        for process, pipe, extra, shown, said in begun:
+            os.write(pipe, b"a text\n")
+            os.close(pipe)
+            assert process.wait(timeout=60) == 0, said()
             found = said()
             assert (b"\r\033[Kencode  " in found) == shown, (extra, found)
 
