@@ -52,8 +52,7 @@ def text_of(path):
 def run(command, out, name):
     """Returns standard output of a command as the pages write it; it is kept in out/name.txt."""
     own = {"deberta": PROGRAM, "build/deberta": PROGRAM, "python3": sys.executable}
-    words = [own.get(word, word) for word in shlex.split(command)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([own.get(word, word) for word in shlex.split(command)], cwd=ROOT, capture_output=True, text=True)
     (out / f"{name}.txt").write_text(done.stdout + done.stderr)
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0])

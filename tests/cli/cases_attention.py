@@ -187,8 +187,7 @@ def test_data_files(bench):
     encoded, _ = read_tensors("e.safetensors")
     for name, tensor in tensors.items():
         _, layer, _, head, component = name.split(".")
-        expected = encoded[f"attn.{layer}.{component}"].values
-        assert tensor.values == expected[n * n:2 * n * n], f"{name} is not what encode gives for head 1"
+        assert tensor.values == encoded[f"attn.{layer}.{component}"].values[n * n:2 * n * n], f"{name} is not what encode gives for head 1"
 
 
 def test_words(bench):
@@ -201,8 +200,7 @@ def test_words(bench):
         whole, rows = tokens["layer.0.head.0." + name], merged["layer.0.head.0." + name]
         for i, queries in enumerate(WORDS):
             for j, keys in enumerate(WORDS):
-                total = sum(whole[a][b] for a in queries for b in keys)
-                expected = total / len(queries) / (1 if name == "probs" else len(keys))
+                expected = sum(whole[a][b] for a in queries for b in keys) / len(queries) / (1 if name == "probs" else len(keys))
                 assert abs(rows[i][j] - expected) < 1e-5, f"{name}, word {i}, word {j}: {rows[i][j]} instead of {expected}"
     assert all(abs(sum(row) - 1) < 1e-5 for row in merged["layer.0.head.0.probs"])
     assert "merged into words" in bench.read("w.svg"), "the figure does not say how"

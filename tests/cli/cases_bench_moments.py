@@ -66,8 +66,7 @@ def test_bench_moments_of_a_breakdown(bench):
 
 
 def test_bench_moments_of_training(bench):
-    said = bench.fine("bench", "train", SMALL + ",lm=1", "-n", "24", "-b", "2", "--reps", "4", "--threads", "1", "--json").out
-    report = json.loads(said)
+    report = json.loads(bench.fine("bench", "train", SMALL + ",lm=1", "-n", "24", "-b", "2", "--reps", "4", "--threads", "1", "--json").out)
     forward = next(stage for stage in report["stages"] if stage["stage"] == "forward")
     check(math.isclose(forward["percent_of_peak_then"], 100 * forward["gflops"] / report["peak_then_gflops"], rel_tol=1e-6), report)
     check(math.isclose(forward["percent_of_peak"], 100 * forward["gflops"] / report["peak_gflops"], rel_tol=1e-6), report)

@@ -124,8 +124,7 @@ def test_build_script_any_order_is_a_new_folder(bench):
 
 def test_build_script_looks_where_meson_looks(bench):
     """Each library, header, program and module that a build file asks for is in what build.sh remembers."""
-    script = (ROOT / "build.sh").read_text(encoding="utf-8")
-    remembered = re.search(r"what_is_found\(\) \{\n(.*?)\n\}", script, re.S).group(1).split()
+    remembered = re.search(r"what_is_found\(\) \{\n(.*?)\n\}", (ROOT / "build.sh").read_text(encoding="utf-8"), re.S).group(1).split()
     remembered = {word.strip(';"') for word in remembered}
     asked = set()
     for path in [ROOT / "meson.build", *ROOT.glob("[a-z]*/**/meson.build")]:

@@ -149,8 +149,7 @@ def test_choice(bench):
 
 def test_best(bench):
     """The best model by held-out data is recorded whenever it is saved, and an audit saves it again."""
-    words = small_run(bench, 6, "--chain", "--eval", "corpus.txt", "--eval-every", "2")
-    bench.fine(*words, "--out", "run")
+    bench.fine(*small_run(bench, 6, "--chain", "--eval", "corpus.txt", "--eval-every", "2"), "--out", "run")
     records = check_chain(bench, "run")
     best = [record for record in records if record.get("of") == "best"]
     check(len(best) >= 1 and best[-1]["sha256"] == model_digest(bench, "run/best"), records)
@@ -170,8 +169,7 @@ def test_resumed(bench):
     bench.fine(*words, "--stop-at", "5", "--out", "run")
     before = open(bench.path("run/chain.jsonl"), encoding="utf-8").read()
     bench.fine(*[word for word in words if word not in CHAIN], "--resume", "--out", "run")
-    after = open(bench.path("run/chain.jsonl"), encoding="utf-8").read()
-    check(after.startswith(before), "a chain only grows")
+    check(open(bench.path("run/chain.jsonl"), encoding="utf-8").read().startswith(before), "a chain only grows")
     states = [[(record["step"], record["state"]) for record in read_chain(bench, run)[1:] if "state" in record] for run in ("run", "whole")]
     equal([state for state in states[0] if state[0] != 5], states[1])
     check_chain(bench, "run")
@@ -422,8 +420,7 @@ def test_changes_are_named(bench):
     for change, sentence in expected.items():
         shutil.copytree(bench.path("run"), bench.path("changed"))
         change("changed")
-        result = audit(bench, "changed", code=1)
-        contains(result.out, f"differs: {sentence}")
+        contains(audit(bench, "changed", code=1).out, f"differs: {sentence}")
         shutil.rmtree(bench.path("changed"))
     audit(bench, "run")
 

@@ -57,8 +57,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
                 self.server.asked.append(words[4])
             self.answer(200, content, ETag=f'"{git_object(self.server.root / words[0] / words[1] / words[4])}"')
         else:
-            missing = "EntryNotFound" if words[:1] != ["api"] else "RepoNotFound"
-            self.answer(404, b"{}", X_Error_Code=missing)
+            self.answer(404, b"{}", X_Error_Code="EntryNotFound" if words[:1] != ["api"] else "RepoNotFound")
 
     do_HEAD = do_GET
 

@@ -152,8 +152,7 @@ def test_faults(bench):
         changed = change(SOURCES[name])
         assert changed != SOURCES[name], fault
         prepare(bench, **{name: changed})
-        said = run(bench, 3, "make", "sources", "out", "--other-editions")
-        contains(said, *words)
+        contains(run(bench, 3, "make", "sources", "out", "--other-editions"), *words)
         equal((made(bench), len(os.listdir(bench.path("out")))), (before, 3), fault)
     prepare(bench, **{name: None for name in SOURCES})
     contains(run(bench, 3, "make", "sources", "out"), "sources/1-0.txt: No such file", "sources/2-8.txt: No such file")

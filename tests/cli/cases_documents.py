@@ -17,8 +17,7 @@ OPTION = re.compile(r"^  (?:-(\w),|   ) --([\w-]+)(?: (\S+))? ", re.M)
 
 def commands_of(bench):
     """From `deberta --help` and, for commands of two words, that of the first: {name: summary}."""
-    block = bench.fine("--help").out.split("\ncommands:\n")[1].split("\n\n")[0]
-    commands = dict(re.findall(r"^  (\S+) +(.*)$", block, re.M))
+    commands = dict(re.findall(r"^  (\S+) +(.*)$", bench.fine("--help").out.split("\ncommands:\n")[1].split("\n\n")[0], re.M))
     for name in list(commands):
         also = bench.fine(name, "--help").out.partition("\nalso (each has its --help):\n")[2].split("\n\n")[0]
         commands.update(re.findall(r"^  (\S+ \S+) +(.*)$", re.sub(r"\n {33}(?=\S)", " ", also), re.M))
@@ -125,8 +124,7 @@ def test_claims(bench):
             if words[0] != "deberta":
                 assert os.path.exists(os.path.join(bench.root, words[1] if words[0] == "python3" else "tests/golden/golden.c")), words
                 continue
-            command = words[1:2]
-            page = bench.fine(*command, "--help").out
+            page = bench.fine(*words[1:2], "--help").out
             for option in re.findall(r" (--[a-z-]+)", " ".join(words)):
                 assert f" {option} " in page, (number, option)
 
@@ -198,8 +196,7 @@ def test_completions(bench):
 def completion_form(shell):
     def test(bench):
         needs_tool(shell)
-        script = bench.fine("completion", shell).out
-        done = subprocess.run([shell, "-n"], input=script.encode(), stderr=subprocess.PIPE, check=False)
+        done = subprocess.run([shell, "-n"], input=bench.fine("completion", shell).out.encode(), stderr=subprocess.PIPE, check=False)
         assert done.returncode == 0, done.stderr.decode()
     return test
 

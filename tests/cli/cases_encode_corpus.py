@@ -41,8 +41,7 @@ def corpus(name, count, seed=3):
 
 def encode(bench, out, *words, **keywords):
     path = pathlib.Path(out)
-    notes = run(bench, "encode", model(bench), *words, "-o", path, **keywords)[1]
-    return path, notes
+    return path, run(bench, "encode", model(bench), *words, "-o", path, **keywords)[1]
 
 
 def hidden_of(bench, *words):
@@ -123,14 +122,12 @@ def test_batches_do_not_show(bench):
     one = encode(bench, "b1.npy", "--file", path)[0].read_bytes()
     for k, words in enumerate((["--batch-tokens", 1], ["--batch-tokens", 40], ["--threads", 1, "--batch-tokens", 300])):
         assert encode(bench, f"b2{k}.npy", "--file", path, *words)[0].read_bytes() == one
-    piped = encode(bench, "b3.npy", "--file", "-", given=path.read_bytes())[0].read_bytes()
-    assert piped == one
+    assert encode(bench, "b3.npy", "--file", "-", given=path.read_bytes())[0].read_bytes() == one
 
 
 def test_windows(bench):
     text = " ".join(f"word {k} of the new store" for k in range(40))
-    path = encode(bench, "w.safetensors", "--text", "short", "--text", text, "--window", 24, "--stride", 9)[0]
-    tensors, notes = read_tensors(path)
+    tensors, notes = read_tensors(encode(bench, "w.safetensors", "--text", "short", "--text", text, "--window", 24, "--stride", 9)[0])
     assert (notes["window"], notes["stride"]) == ("24", "9"), notes
     listing = json.loads(run(bench, "tokenize", model(bench), "--json", "--text", text)[0])
     content = len(listing["ids"]) - 2
@@ -140,15 +137,13 @@ def test_windows(bench):
     assert spans[0] == (0, 5) and spans[1][0] == 0 and spans[-1][1] == len(text)
     for number in range(windows):
         first, end = 1 + 9 * number, min(1 + 9 * number + 22, 1 + content)
-        ids = [listing["ids"][0]] + listing["ids"][first:end] + [listing["ids"][-1]]
-        rows = hidden_of(bench, "--ids", ",".join(map(str, ids)))
+        rows = hidden_of(bench, "--ids", ",".join(map(str, [listing["ids"][0]] + listing["ids"][first:end] + [listing["ids"][-1]])))
         near_rows(tensors["pooled"].values[(1 + number) * WIDTH:(2 + number) * WIDTH], mean(rows))
         assert spans[1 + number][1] == listing["offsets"][end - 1][1]
     lines = [json.loads(x) for x in
              encode(bench, "w.jsonl", "--text", text, "--window", 24, "--stride", 9, "--pool", "none")[0].read_text().splitlines()]
     assert [line["window"] for line in lines] == list(range(windows)) and len(lines[0]["hidden"]) == 24
-    long = encode(bench, "long.safetensors", "--text", "x " * 60000, "--window", 64)[0]
-    assert read_tensors(long)[0]["pooled"].shape[0] > 1000
+    assert read_tensors(encode(bench, "long.safetensors", "--text", "x " * 60000, "--window", 64)[0])[0]["pooled"].shape[0] > 1000
 
 
 def test_bad_lines_keep_their_rows(bench):
@@ -271,8 +266,7 @@ def test_damaged_weights_are_no_result(bench):
     """One bias that is no number makes every output one: encode writes nothing, and verify finds more to say than that both agree."""
     folder = make_model("damaged", "29", "spm-unigram", 3001)
     tensors, _ = read_tensors(folder / "model.safetensors")
-    name = next(n for n in tensors if n.endswith("intermediate.dense.bias"))
-    tensors[name].values[3] = math.nan
+    tensors[next(n for n in tensors if n.endswith("intermediate.dense.bias"))].values[3] = math.nan
     write_tensors(folder / "model.safetensors", tensors)
     for words in (["-o", "x.jsonl", "--pool", "mean"], ["-o", "x.npy"], ["-o", "x.safetensors"], ["-o", "x.safetensors", "--hidden", "all"]):
         words[1] = pathlib.Path(words[1])

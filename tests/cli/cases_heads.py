@@ -88,13 +88,11 @@ def test_bad_lines_are_reported_and_the_rest_goes_on(bench):
         assert f"lines.txt, line {line}: " in notes, notes
     assert "tokens, but" in got[6]["error"] and "--max-tokens" in got[6]["error"]
     assert "lines.txt, line 6: broken UTF-8 replaced by U+FFFD in 1 place," in notes
-    cut = answers(bench, "fill-mask", model(bench, "mlm"), "--file", path, "--max-tokens", 20, code=3)
-    assert "error" not in cut[6]
+    assert "error" not in answers(bench, "fill-mask", model(bench, "mlm"), "--file", path, "--max-tokens", 20, code=3)[6]
     strict = answers(bench, "fill-mask", model(bench, "mlm"), "--strict", "--file", path, code=3)
     assert "UTF-8" in strict[5]["error"], strict[5]
     # the same line alone and in company
-    alone = answers(bench, "fill-mask", model(bench, "mlm"), "--text", "last [MASK]")[0]
-    assert alone["masks"] == got[7]["masks"]
+    assert answers(bench, "fill-mask", model(bench, "mlm"), "--text", "last [MASK]")[0]["masks"] == got[7]["masks"]
 
 
 def test_results_do_not_depend_on_batches(bench):
@@ -129,8 +127,7 @@ def test_positions_behind_the_table(bench):
 # ---------------------------------------------------------------------------------------------------------- models
 
 def test_missing_tokenizer_and_heads(bench):
-    golden = next(GOLDEN.glob("33-*"))
-    _, notes = run(bench, "fill-mask", golden, "--text", "[MASK]", code=3)
+    _, notes = run(bench, "fill-mask", next(GOLDEN.glob("33-*")), "--text", "[MASK]", code=3)
     assert "spm.model" in notes and "tokenizer.json" in notes and "vocab.json" in notes, notes
     _, notes = run(bench, "detect", model(bench, "mlm"), "--text", "x", code=3)
     assert "'rtd'" in notes and "mlm, mlm_emd" in notes, notes

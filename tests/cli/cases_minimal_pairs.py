@@ -116,8 +116,7 @@ def check_groups(groups, rows, names):
 
 
 def test_counts(bench):
-    wrong = [(bad, good, name, term) for good, bad, name, term in PAIRS[:2]]
-    pairs = PAIRS + wrong
+    pairs = PAIRS + [(bad, good, name, term) for good, bad, name, term in PAIRS[:2]]
     found, rows, _ = found_of(bench, pairs=pairs)
     right = sum(row["sentence_good"] > row["sentence_bad"] for row in rows)
     assert 0 < right < len(pairs)
@@ -170,8 +169,7 @@ def test_bad_lines(bench):
 
 
 def test_what_does_not_go_together(bench):
-    path = bench.write("pairs.jsonl", lines_of(PAIRS[:1]))
-    given = ["eval", DEMO, "--minimal-pairs", path]
+    given = ["eval", DEMO, "--minimal-pairs", bench.write("pairs.jsonl", lines_of(PAIRS[:1]))]
     for words, code, said in ((["eval", DEMO], 2, ["MODEL FILE.tsv ...", "--minimal-pairs FILE"]), ([*given, "more.tsv"], 2, ["more.tsv"]),
                               ([*given, "--against", "int8"], 2, ["--against", "--minimal-pairs"]), (["eval", DEMO, "x.tsv", "--score", "rtd"], 2, ["--minimal-pairs"]),
                               ([*given, "--score", "rtd", "--mlm-decoder", "emd"], 2, ["--mlm-decoder"]), ([*given, "-o", "x.svg"], 2, ["x.svg", "picture"]),

@@ -431,8 +431,7 @@ def misuse(name, arguments, code, words):
 
 def bad_folder(folder, words):
     def test(bench):
-        path = os.path.join(bench.golden, "bad", folder)
-        result = bench.run("encode", path, "--ids", "1,2,3", "-o", "x.safetensors")
+        result = bench.run("encode", os.path.join(bench.golden, "bad", folder), "--ids", "1,2,3", "-o", "x.safetensors")
         if bench.show:
             print(f"{folder}\n    {result.err.strip()}".replace(bench.golden, "GOLDEN"))
         check_message(result, 3, [])
@@ -457,8 +456,7 @@ def bad_tokenizer(folder, expect):
 def bad_input(folder, words):
     def test(bench):
         path = os.path.join(bench.golden, "bad", folder)
-        result = bench.run("encode", path, "--input", os.path.join(path, "inputs.json"), "-o", "x.safetensors")
-        check_message(result, 3, words)
+        check_message(bench.run("encode", path, "--input", os.path.join(path, "inputs.json"), "-o", "x.safetensors"), 3, words)
     return test
 
 
@@ -466,8 +464,7 @@ def isa_of_environment(bench):
     """The variable counts for every command that computes; an option overrides it."""
     tiny = [TINY, "--ids", "1,2"]
     for arguments in (["info"], ["encode", *tiny, "-o", "x.safetensors"], ["verify", TINY], ["bench", TINY]):
-        result = bench.run(*arguments, env={"DEBERTA_ISA": "foo"})
-        check_message(result, 2, ["DEBERTA_ISA", "foo", "scalar"])
+        check_message(bench.run(*arguments, env={"DEBERTA_ISA": "foo"}), 2, ["DEBERTA_ISA", "foo", "scalar"])
         check_message(bench.run(*arguments, env={"DEBERTA_ISA": "neon" if os.uname().machine != "aarch64" else "avx2"}), 2,
                       ["DEBERTA_ISA", "cannot run here"])
     bench.fine("info", "--isa", "scalar", env={"DEBERTA_ISA": "foo"})

@@ -55,8 +55,7 @@ def test_tiers(bench):
 
 
 def test_what_ranks_refuse(bench):
-    source = plain("texts.txt", 10)
-    words = ["encode", DEMO, "--file", source, "-o", "refused.npy"]
+    words = ["encode", DEMO, "--file", plain("texts.txt", 10), "-o", "refused.npy"]
     for more, wanted in ((["--shards", 4, "--shard", 1], "leave it out"), (["--shards", "array"], "no job array"), (["--file", "-"], "every rank reads all"),
                          (["--shards", 1], "expected 2 or more")):
         _, err = ranked(bench, (2, [*words, *more]), code=2)
@@ -96,8 +95,7 @@ def test_other_version(bench):
     os.chmod("other", 0o755)
     for words in (["encode", DEMO, "--file", plain("texts.txt", 4), "-o", "version.npy"], ["train", "mlm", DEMO, "--file", "texts.txt", "--steps", "1", "--out", "trained"]):
         _, err = ranked(bench, (1, words), (1, words, ["./other"]), code=3)
-        wanted = f"rank 1 is version {changed}, but rank 0 is {version}"
-        equal(err.count(wanted), 1, err)
+        equal(err.count(f"rank 1 is version {changed}, but rank 0 is {version}"), 1, err)
     check(not os.path.exists("version.npy.shards") and not os.path.exists("trained"), "nothing is written")
 
 
@@ -112,8 +110,7 @@ def test_full_disk(bench):
         print(f"seed {SEED}: rank {rank}, call {at}")
         arguments = [*words, "-o", out]
         full = ["env", f"LD_PRELOAD={library}", "FAIL_WITH=28", "FAIL_FROM=1", f"FAIL_UNDER={out}.shards", f"FAIL_AT={at}", f"{bench.program}-mpi"]
-        apps = [(1, arguments, full) if k == rank else (1, arguments) for k in range(3)]
-        _, err = ranked(bench, *apps, code=4)
+        _, err = ranked(bench, *[(1, arguments, full) if k == rank else (1, arguments) for k in range(3)], code=4)
         contains(err, "No space left on device", f"rank {rank} of 3" if rank else "this was rank 0 of 3")
         equal(err.count("No space left on device"), 1, err)
         check(not os.path.exists(out), "nothing half written")
@@ -144,8 +141,7 @@ def test_killed(bench):
     dice, killed, far = random.Random(f"{SEED} killed"), 0, [0] * 4
     print(f"seed {SEED}")
     for _ in range(4):
-        ranks = dice.choice([2, 3, 4])
-        run = start(bench, [(ranks, [*words, "--shards", 4, "-o", "killed.npy"])])
+        run = start(bench, [(dice.choice([2, 3, 4]), [*words, "--shards", 4, "-o", "killed.npy"])])
         before = sum(far)
         wait_until(lambda: run.poll() is not None or sum(flushes("killed.npy", k, 4) for k in range(4)) > before + 4, 30)  # noqa: B023
         time.sleep(dice.uniform(0, 0.1))
@@ -209,8 +205,7 @@ def test_one_rank(bench):
     bench.fine("encode", DEMO, "--file", source, "-o", "one.npy")
     equal(digest("few.npy"), digest("one.npy"))
     contains(bench.expect(2, *words).err, "say which one: --shard")
-    array = ["env", "SLURM_ARRAY_TASK_ID=1", f"{bench.program}-mpi"]
-    ranked(bench, (1, [*words[:-1], "array.npy"], array))
+    ranked(bench, (1, [*words[:-1], "array.npy"], ["env", "SLURM_ARRAY_TASK_ID=1", f"{bench.program}-mpi"]))
     equal(sorted(os.listdir("array.npy.shards")), ["1-of-3.items", "1-of-3.json", "1-of-3.npy"])
     equal(json.loads(pathlib.Path("array.npy.shards/1-of-3.json").read_text())["shard"], 1)
     check(not os.path.exists("array.npy"), "one shard is not the whole")

@@ -69,8 +69,7 @@ def test_document_marks_are_no_words(bench):
     bench.write("marked.tsv", "-DOCSTART-\tO\n\n" + text + "-DOCSTART- -X- O O\n\n" + text)
     words = ["finetune", "token", narrow(bench), "--new-head", "--steps", "1", *TRAIN]
     bench.fine(*words, "--examples", "plain.tsv", "-o", "a", "-q")
-    said = bench.run(*words, "--examples", "marked.tsv", "-o", "b")
-    equal(said.err.count("-DOCSTART-"), 1)
+    equal(bench.run(*words, "--examples", "marked.tsv", "-o", "b").err.count("-DOCSTART-"), 1)
     equal(*[json.loads(bench.read(f"{out}/log.jsonl"))["loss"] for out in "ab"])
 
 

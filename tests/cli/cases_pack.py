@@ -22,8 +22,7 @@ def content(bench, *names):
 
 def encode(bench, model):
     """Standard error, and the file that was written."""
-    err = bench.fine("encode", model, "--ids", "1,3,5,7,2", "--hidden", "all", "-o", "x.safetensors").err
-    return err, content(bench, "x.safetensors")
+    return bench.fine("encode", model, "--ids", "1,3,5,7,2", "--hidden", "all", "-o", "x.safetensors").err, content(bench, "x.safetensors")
 
 
 def state(bench, model):
@@ -43,8 +42,7 @@ def test_used(bench):
     bench.fine("pack", model, "--json", "-o", "said.json")
     said = json.loads(content(bench, "said.json"))
     assert said["model"] == "model" and said["file"] == PACKED
-    blocks = -(-said["bytes"] // (256 << 10))
-    assert said["bytes"] + 4096 + 64 * blocks == os.path.getsize(bench.path(os.path.join(model, PACKED))), said
+    assert said["bytes"] + 4096 + 64 * -(-said["bytes"] // (256 << 10)) == os.path.getsize(bench.path(os.path.join(model, PACKED))), said
     said = bench.fine("pack", "--check", model).out
     assert said == "model/deberta.packed: every byte is as it was written, and the model's files are those that were packed\n", said
     assert json.loads(bench.fine("pack", "--check", model, "--json").out) == {"model": "model", "file": PACKED, "checked": True}

@@ -39,8 +39,7 @@ def near_float32(bench, model, *words):
     """Every low precision gives finite numbers, near those of float32, and others than float32's."""
     expected = hidden(bench, model, *words)
     for precision in LOW:
-        found = hidden(bench, model, *words, "--precision", precision)
-        error = relative_error(found, expected)
+        error = relative_error(hidden(bench, model, *words, "--precision", precision), expected)
         check(0 < error < BARS[precision], f"{model} {words}: {precision} is {error:.1e} from float32")
 
 

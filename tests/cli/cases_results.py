@@ -52,8 +52,7 @@ def compare_case(case, extra=()):
         found, metadata = read_tensors(bench.path("out.safetensors"))
         assert sorted(metadata) == ["model", "precision", "reference", "version"], metadata
         assert metadata["reference"] == reference, metadata
-        ids = expected["input_ids"]
-        batch, columns = ids.shape
+        batch, columns = expected["input_ids"].shape
         given = expected.get("attention_mask")
         mask = [[given is None or given.values[b * columns + n] != 0 for n in range(columns)] for b in range(batch)]
         config = bench.load(os.path.join(folder, "config.json"))
@@ -94,8 +93,7 @@ def compare_case(case, extra=()):
 
 def test_encode_defaults(bench):
     """Only the last hidden state is written unless more is asked for; the same command gives the same bytes on every tier."""
-    result = bench.fine("encode", TINY, "--ids", "1,7,3,2", "--ids", "4,5", "--json", "-o", "a.safetensors")
-    about = json.loads(result.out)
+    about = json.loads(bench.fine("encode", TINY, "--ids", "1,7,3,2", "--ids", "4,5", "--json", "-o", "a.safetensors").out)
     assert set(about) == {"out", "model", "isa", "tokens", "tensors"}, about
     assert about["tokens"] == 6 and about["tensors"] == [{"name": "input_ids", "shape": [2, 4]}, {"name": "attention_mask", "shape": [2, 4]},
                                                         {"name": "hidden_states.1", "shape": [2, 4, 64]}], about
@@ -255,8 +253,7 @@ def test_encode_position_ids(bench):
     assert rows(first, input_ids=[ids], position_ids=[chosen]) == [plain[p] for p in chosen]
     assert all(a != b for k, a in enumerate(plain) for b in plain[:k]), "positions do not show"
     moved = rows(last, input_ids=[ids[:9]], position_ids=[list(range(3, 12))])
-    padded = rows(last, input_ids=[[0] * 3 + ids[3:]], attention_mask=[[0] * 3 + [1] * 9])
-    assert moved == padded[3:] and moved != rows(last, input_ids=[ids[:9]])
+    assert moved == rows(last, input_ids=[[0] * 3 + ids[3:]], attention_mask=[[0] * 3 + [1] * 9])[3:] and moved != rows(last, input_ids=[ids[:9]])
 
 
 # ---------------------------------------------------------------------------------------------------------- tokenize
@@ -293,8 +290,7 @@ def test_tokenize_json(bench):
             continue
         source = pair if kind else text
         assert source[chars[0]:chars[1]].encode() == source.encode()[octets[0]:octets[1]], (token, chars, octets)
-    empty = json.loads(bench.fine("tokenize", model, "--json", "--text", "", "--pair", "").out)
-    assert len(empty["ids"]) == 3, "an empty pair is a segment"
+    assert len(json.loads(bench.fine("tokenize", model, "--json", "--text", "", "--pair", "").out)["ids"]) == 3, "an empty pair is a segment"
     assert bench.fine("tokenize", model, "--json", "--text=", "--pair=").out == bench.fine("tokenize", model, "--json", "--text", "", "--pair", "").out
 
 
@@ -708,8 +704,7 @@ def test_ablate(bench):
         assert all(value == 0 for row in matrices(zero, 0, term)[1] for value in row)
         before, after = matrices(plain, 0, term)[1], matrices(mean, 0, term)[1]
         if term == "c2c":  # the mean query: every row is the mean row
-            average = [sum(row[j] for row in before) / n for j in range(n)]
-            assert near(after, [average] * n)
+            assert near(after, [[sum(row[j] for row in before) / n for j in range(n)]] * n)
         else:  # a mean vector knows the distance only
             assert near(after, [[after[0][j - i] if j >= i else after[i - j][0] for j in range(n)] for i in range(n)])
     last = components("--ablate", "c2c@all,c2p@all", "--ablate", "p2c@all")
@@ -722,8 +717,7 @@ def test_names_that_are_not_utf8(bench):
     """Folders and files may have any bytes for a name; JSON has U+FFFD in their place, and all else that it always has."""
     model, shown = os.fsdecode(b"caf\xe9"), "caf\ufffd"
     shutil.copytree(os.path.join(bench.golden, "16-v3-b256-n33"), bench.path(model))
-    out = os.fsdecode(b"\xe9.safetensors")
-    assert json.loads(bench.fine("encode", TINY, "--ids", "1,2", "--json", "-o", out).out)["out"] == "\ufffd.safetensors"
+    assert json.loads(bench.fine("encode", TINY, "--ids", "1,2", "--json", "-o", os.fsdecode(b"\xe9.safetensors")).out)["out"] == "\ufffd.safetensors"
     assert json.loads(bench.fine("info", model, "--json").out)["model"]["name"] == shown
     found = json.loads(bench.fine("receptive-field", model, "--json").out)
     assert found["config"]["model"] == shown and found["verdicts"]

@@ -168,52 +168,28 @@ def test_every_file_of_cases_is_a_test_of_meson(bench):
     check(not missing, missing)
 
 
-def test_lint_finds_tools_that_no_page_names(bench):
+PAGE = "| file | what it does |\n|---|---|\n| `a.py` | does this |\n| `b.py` | does that |\n"
+FIRST, SECOND = '#include "core/a.h"\n', '#include "core/b.h"\n'
+INSIDE = 'static void a(void)\n{\n    plain_numbers n = plain_numbers_begin();\n    fprintf(f, "%.17g", x);\n    plain_numbers_end(n);\n}\n'
+OUTSIDE = 'static void b(void)\n{\n    fprintf(f, "%.17g", x);\n}\n'
+BREACHES = {  # of a rule of lint.py: what it is given, and how many breaches that has
+    "check_tools_listed": [(("tools/a.py", "tools/b.py", "tools/README.md", "core/c.c"), PAGE, 0), (("tools/a.py", "tools/b.py", "tools/c.py"), PAGE, 1), (("tools/a.py",), PAGE, 1)],
+    "check_include_order": [("core/c.c", FIRST + SECOND, 0), ("core/c.c", SECOND + FIRST, 1), ("core/c.c", SECOND + "\n" + FIRST, 0),
+                            ("core/c.c", FIRST + "\n" + FIRST, 1), ("simd/c.c", SECOND + FIRST, 0), ("tests/c.c", "#include <b.h>\n#include <a.h>\n", 0)],
+    "check_static_names": [({f"core/{k}.c": "static int run(void)\n{\n}\n" for k in range(files)}, breaches) for files, breaches in ((3, 0), (4, 1))],
+    "check_plain_numbers": [("train/a.c", INSIDE, 0), ("train/a.c", OUTSIDE, 1), ("train/a.c", INSIDE + OUTSIDE, 1), ("core/io/a.c", "x = strtod(t, NULL);", 1),
+                            ("core/a.c", 'sscanf(t, "%lf", &x);', 1), ("core/a.c", 'snprintf(t, n, "%zu", k);', 0), ("core/a.c", "/* strtod(t) */", 0), ("program/a.c", OUTSIDE, 0)],
+    "check_streams": [("program/a.c", "if (fclose(file) != 0) return;", 1), ("train/a.c", "fflush (log);", 1), ("core/io/a.c", "x = fclose(f) + fflush(f);", 1),
+                      ("core/a.c", "/* no fclose(f) */ stream_discard(f); // nor fflush(f)", 0), ("viz/a.c", "my_fclose(f);", 0), ("core/base/text.c", "fclose(f);", 0),
+                      ("tests/unit/a.c", "fclose(f);", 0)],
+}
+
+
+def test_lint_finds_breaches(bench):
     import lint
-    page = "| file | what it does |\n|---|---|\n| `a.py` | does this |\n| `b.py` | does that |\n"
-    for paths, breaches in ((("tools/a.py", "tools/b.py", "tools/README.md", "core/c.c"), 0), (("tools/a.py", "tools/b.py", "tools/c.py"), 1), (("tools/a.py",), 1)):
-        with mock.patch.multiple(lint, failures=[], passes=0):
-            lint.check_tools_listed(paths, page)
-            equal(len(lint.failures), breaches, paths)
-
-
-def breaches_of(rule, *arguments):
-    import lint
-    with mock.patch.multiple(lint, failures=[], passes=0):
-        getattr(lint, rule)(*arguments)
-        return len(lint.failures)
-
-
-def test_lint_finds_includes_out_of_order(bench):
-    first, second = '#include "core/a.h"\n', '#include "core/b.h"\n'
-    for path, text, breaches in (("core/c.c", first + second, 0), ("core/c.c", second + first, 1), ("core/c.c", second + "\n" + first, 0),
-                                 ("core/c.c", first + "\n" + first, 1), ("simd/c.c", second + first, 0), ("tests/c.c", "#include <b.h>\n#include <a.h>\n", 0)):
-        equal(breaches_of("check_include_order", path, text), breaches, (path, text))
-
-
-def test_lint_finds_static_names_in_many_files(bench):
-    for files, breaches in ((3, 0), (4, 1)):
-        equal(breaches_of("check_static_names", {f"core/{k}.c": "static int run(void)\n{\n}\n" for k in range(files)}), breaches, files)
-
-
-def test_lint_finds_numbers_that_follow_the_locale(bench):
-    import lint
-    inside = 'static void a(void)\n{\n    plain_numbers n = plain_numbers_begin();\n    fprintf(f, "%.17g", x);\n    plain_numbers_end(n);\n}\n'
-    outside = 'static void b(void)\n{\n    fprintf(f, "%.17g", x);\n}\n'
-    for path, text, breaches in (("train/a.c", inside, 0), ("train/a.c", outside, 1), ("train/a.c", inside + outside, 1), ("core/io/a.c", "x = strtod(t, NULL);", 1),
-                                 ("core/a.c", 'sscanf(t, "%lf", &x);', 1), ("core/a.c", 'snprintf(t, n, "%zu", k);', 0), ("core/a.c", "/* strtod(t) */", 0),
-                                 ("program/a.c", outside, 0)):
-        with mock.patch.multiple(lint, failures=[], passes=0):
-            lint.check_plain_numbers(path, text)
-            equal(len(lint.failures), breaches, (path, text))
-
-
-def test_lint_finds_streams_that_are_ended_elsewhere(bench):
-    import lint
-    for path, text, breaches in (("program/a.c", "if (fclose(file) != 0) return;", 1), ("train/a.c", "fflush (log);", 1), ("core/io/a.c", "x = fclose(f) + fflush(f);", 1),
-                                 ("core/a.c", "/* no fclose(f) */ stream_discard(f); // nor fflush(f)", 0), ("viz/a.c", "my_fclose(f);", 0),
-                                 ("core/base/text.c", "fclose(f);", 0), ("tests/unit/a.c", "fclose(f);", 0)):
-        with mock.patch.multiple(lint, failures=[], passes=0):
-            lint.check_streams(path, text)
-            equal(len(lint.failures), breaches, (path, text))
+    for rule, rows in BREACHES.items():
+        for *given, breaches in rows:
+            with mock.patch.multiple(lint, failures=[], passes=0):
+                getattr(lint, rule)(*given)
+                equal(len(lint.failures), breaches, (rule, given))
     assert lint.STREAM_ENDS.search((ROOT / lint.STREAM_HOMES[0]).read_text()), "the home of the rule has no such call"

@@ -24,8 +24,7 @@ def edit_manifest(path, change):
         manifest = json.load(file)
     del manifest["digest"]
     change(manifest)
-    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    manifest["digest"] = hashlib.sha256(text.encode()).hexdigest()
+    manifest["digest"] = hashlib.sha256(json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()
     with open(path, "w", encoding="utf-8") as file:
         json.dump(manifest, file)
 

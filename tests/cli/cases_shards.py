@@ -72,8 +72,7 @@ def draw_command(bench, dice):
         return command, [DEMO, *dice.choice(choices), *words], suffix
     extra = {"classify": ["--top", dice.randrange(1, 4)], "tag": ["--grouping", dice.choice(["first", "simple", "none"])],
              "detect": ["--threshold", 0.25], "fill-mask": ["--top", 2]}[command]
-    model = DEMO if command == "classify" else other_model(bench, command)
-    return command, [model, "--json", *extra, *words], ".jsonl"
+    return command, [DEMO if command == "classify" else other_model(bench, command), "--json", *extra, *words], ".jsonl"
 
 
 def finish_shard(bench, arguments, dice, deaths, env=None):
@@ -94,8 +93,7 @@ def test_drawn_shards(bench):
         dice = random.Random(SEED * 1000 + case)
         with telling(case):
             command, words, suffix = draw_command(bench, dice)
-            source = make_input(dice, f"in{case}", dice.randrange(1, 90), command == "fill-mask")
-            words += ["--file", source] + ["--skip-bad"] * (dice.random() < 0.6)
+            words += ["--file", make_input(dice, f"in{case}", dice.randrange(1, 90), command == "fill-mask")] + ["--skip-bad"] * (dice.random() < 0.6)
             one = bench.run(command, *words, "-o", f"one{case}{suffix}")
             assert one.code in (0, 3) and pathlib.Path(f"one{case}{suffix}").exists(), one.describe()
             shards = dice.randrange(1, 7)
@@ -181,8 +179,7 @@ def test_told_to_stop(bench):
 
 
 def test_lock(bench):
-    source = plain("lock.txt", 4000)
-    arguments = ["encode", DEMO, "--file", source, "-o", "lock.npy", "--shards", 2, "--shard", 1, "--batch-tokens", 64]
+    arguments = ["encode", DEMO, "--file", plain("lock.txt", 4000), "-o", "lock.npy", "--shards", 2, "--shard", 1, "--batch-tokens", 64]
     part = pathlib.Path("lock.npy.shards/1-of-2.npy.part")  # it is made once the journal, which is there before, is locked
     first = bench.start(*arguments, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     with ending(first):
@@ -236,8 +233,7 @@ def refused(bench, folder, code, *wanted):
 
 
 def test_what_merge_refuses(bench):
-    source = plain("refuse.txt", 60)
-    whole = encode_all(bench, "refuse.npy", source, 8)
+    whole = encode_all(bench, "refuse.npy", plain("refuse.txt", 60), 8)
     bench.fine("merge", whole, "--verify")
 
     def damaged(name):

@@ -103,8 +103,7 @@ def test_figure_and_numbers(bench):
     found, lines = traced(bench, *BASE), bench.table("t.csv")
     assert len(lines) == 5 * 9 + 5 * 3 * 4
     for line in lines:
-        grid = found["shares"][line["term"] or line["part"]]
-        assert abs(grid[int(line["layer"])][int(line["index"])] - float(line["share"])) < 1e-6
+        assert abs(found["shares"][line["term"] or line["part"]][int(line["layer"])][int(line["index"])] - float(line["share"])) < 1e-6
     with open(bench.path("t.tex"), encoding="utf-8") as tex:
         assert "comes back" in tex.read()
 

@@ -270,8 +270,7 @@ def test_replaced_tokens(bench):
     assert [line["step"] for line in evaluated] == [2, 4]
     for line in evaluated:
         assert abs(line["eval_loss_generator"] + 50 * line["eval_loss_discriminator"] - line["eval_loss"]) < 1e-9 * line["eval_loss"]
-    other = ["--learning-rate", "0.002", "--steps", "40", "--dropout", "0"]
-    bench.fine(*words, *other, "--out", "learned")
+    bench.fine(*words, "--learning-rate", "0.002", "--steps", "40", "--dropout", "0", "--out", "learned")
     learned = [line["loss_discriminator"] for line in read_log(bench, "learned") if "loss" in line]
     assert sum(learned[-5:]) < 0.7 * sum(learned[:5]), learned
     name = "deberta.embeddings.word_embeddings."

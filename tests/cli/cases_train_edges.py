@@ -102,8 +102,7 @@ def test_answer_at_a_hole(bench):
     folder = case(bench, "10-v3-qa")
     for tensor, what in (("start_positions", "start"), ("end_positions", "end")):
         batch = tensors(os.path.join(folder, "batch.safetensors"))
-        columns = batch["input_ids"][1][1]
-        batch["attention_mask"][2][2 * columns + 5] = 0
+        batch["attention_mask"][2][2 * batch["input_ids"][1][1] + 5] = 0
         batch[tensor][2][2] = 5
         write(bench.path("b.safetensors"), batch)
         result = bench.expect(3, "finetune", "qa", folder, *TRAIN, "--one-batch", "b.safetensors", "--gradients", "g")

@@ -119,8 +119,7 @@ def test_two_at_once(bench):
     run = bench.start(*short, "--out", "run", stderr=subprocess.DEVNULL)
     wait_until(lambda: os.path.exists(bench.path("run/log.jsonl")))
     for more in ((), ("--resume",)):
-        result = bench.expect(4, *words, *more, "--out", "run")
-        equal(result.err, "deberta train mlm: run: another run is at work in this folder\n")
+        equal(bench.expect(4, *words, *more, "--out", "run").err, "deberta train mlm: run: another run is at work in this folder\n")
     equal(run.wait(timeout=120), 0)
     for file in FILES:
         equal(digest(bench, f"run/checkpoint-001000/{file}"), digest(bench, f"whole/checkpoint-001000/{file}"))
@@ -230,14 +229,12 @@ def test_many_labels(bench):
 def test_swapped_columns(bench):
     """Labels nearly as many as lines are texts: refused with a question, of classes and of words; objects and small files are taken as they are."""
     run = ["finetune", "sequence", DEMO, "--new-head", "--steps", "1", "--sequence-tokens", "32", "--batch-sequences", "2", *TRAIN]
-    swapped = bench.write("swapped.tsv", "".join(f"{line}\tsea\n" for line in LINES))
-    result = bench.expect(3, *run, "--examples", swapped, "--out", "a")
+    result = bench.expect(3, *run, "--examples", bench.write("swapped.tsv", "".join(f"{line}\tsea\n" for line in LINES)), "--out", "a")
     contains(result.err, "60 labels for 60 lines: are the columns swapped?", "label, tab, text", ".jsonl")
     check(not os.path.exists(bench.path("a")), "nothing was begun")
     named = bench.write("named.jsonl", "".join(json.dumps({"label": f"l{n}", "text": line}) + "\n" for n, line in enumerate(LINES[:12])))
     bench.fine(*run, "--examples", named, "--out", "b")
-    two = bench.write("two.tsv", "sea\tthe old sailor\nland\tthe old house\n")
-    bench.fine(*run, "--examples", two, "--out", "c")
+    bench.fine(*run, "--examples", bench.write("two.tsv", "sea\tthe old sailor\nland\tthe old house\n"), "--out", "c")
     words = ["finetune", "token", *run[2:]]
     sequences = bench.write("sequences.tsv", "".join(f"sea\t{line}\n" for line in LINES))
     contains(bench.expect(3, *words, "--examples", sequences, "--out", "d").err, "60 labels for 60 lines", "word, tab, label", "finetune sequence")

@@ -74,8 +74,7 @@ def test_pair_of_other_words(bench):
     for name in ("renamed", "longer"):
         shutil.copytree(DEMO, bench.path(name))
     with open(bench.path("renamed/spm.model"), "rb+") as file:
-        content = file.read()
-        file.seek(content.index(b"store"))
+        file.seek(file.read().index(b"store"))
         file.write(b"stroe")
     said = bench.expect(3, *words, "renamed").err
     assert re.search(r"id \d+ is another token in .*demo than in renamed", said), said
@@ -104,9 +103,7 @@ def test_labels_without_data(bench):
     for name, task, labels, wrong in (("08-v2-conv-token", "token", "7", None), ("10-v3-qa", "qa", "2", "3"), ("18-v3-choice", "choice", "1", "2")):
         words = ["finetune", task, case(bench, name), *TRAIN, "--one-batch", os.path.join(case(bench, name), "batch.safetensors"), "--gradients", f"{task}.safetensors"]
         bench.fine(*words, "--labels", labels)
-        got = tensors(bench.path(f"{task}.safetensors"))
-        head = "grad.qa_outputs.weight" if task == "qa" else "grad.classifier.weight"
-        equal(got[head][1][0], int(labels))
+        equal(tensors(bench.path(f"{task}.safetensors"))["grad.qa_outputs.weight" if task == "qa" else "grad.classifier.weight"][1][0], int(labels))
         if wrong:
             contains(bench.expect(3, *words, "--labels", wrong).err, f"--labels: this head has {labels} output")
 
@@ -154,8 +151,7 @@ def test_freeze(bench):
     contains(bench.expect(3, *words, "--freeze", "nothing", "--out", "x").err, "no tensor 'nothing'")
     pair = ["train", "rtd", narrow(bench), "--generator", narrow(bench), "--new-head", *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
     bench.fine(*pair, "--freeze", "mask_predictions.*", "--out", "pair")
-    head = tensors(bench.path("pair/discriminator/model.safetensors"))["mask_predictions.dense.bias"][2]
-    assert not any(head)  # zeros at the start
+    assert not any(tensors(bench.path("pair/discriminator/model.safetensors"))["mask_predictions.dense.bias"][2])  # zeros at the start
 
 
 # --------------------------------------------------------------------------------------------------- the end of a run
@@ -204,8 +200,7 @@ def test_full_disk(bench):
     words = ["train", "mlm", narrow(bench), *TRAIN, *SMALL, "--steps", "4"]
     bench.fine(*words, "--out", "run", "--stop-at", "2")
     for out, bytes_, more in (("run", 1 << 20, ["--resume"]), ("other", 1 << 20, ["--checkpoint-every", "1"]), ("third", 100, [])):
-        said = bench.expect(4, *words, "--out", out, *more, preexec_fn=at_most("FSIZE", bytes_)).err
-        contains(said.strip().split("\n")[-1], "File too large")
+        contains(bench.expect(4, *words, "--out", out, *more, preexec_fn=at_most("FSIZE", bytes_)).err.strip().split("\n")[-1], "File too large")
         assert not os.path.exists(bench.path(f"{out}/model.safetensors"))
     bench.fine("info", "run/checkpoint-000002")
     bench.fine(*words, "--out", "run", "--resume")
@@ -378,8 +373,7 @@ def test_drop(bench):
 def test_labels_stay_with_their_classifier(bench):
     """A new head for answers has no labels; those of the model go with its classifier, and stay where that stays."""
     line = {"question": "Who slept?", "context": "The cat slept.", "text": "The cat", "start": 0}
-    examples = bench.write("train.jsonl", f"{json.dumps(line)}\n" * 4)
-    words = ["finetune", "qa", DEMO, "--examples", examples, "--new-head", "--steps", "1", *TRAIN]
+    words = ["finetune", "qa", DEMO, "--examples", bench.write("train.jsonl", f"{json.dumps(line)}\n" * 4), "--new-head", "--steps", "1", *TRAIN]
     bench.fine(*words, "--out", "both")
     bench.fine(*words, "--drop", "classifier.*", "--drop", "pooler.*", "--out", "answers")
     both, answers = (config_of(bench, folder) for folder in ("both", "answers"))

@@ -50,8 +50,7 @@ def test_verify_formats(bench):
     rows = [line for line in bench.fine("verify", TINY, "-n", "5", "--format", "csv").out.splitlines()]
     assert rows[0].startswith("what,isa,values") and all(line.count(",") >= 9 for line in rows), rows
     assert "\n| what | isa |" in bench.fine("verify", TINY, "-n", "5", "--format", "md").out
-    latex = bench.fine("verify", TINY, "-n", "5", "--format", "latex", "-o", "errors.tex")
-    assert latex.out == ""
+    assert bench.fine("verify", TINY, "-n", "5", "--format", "latex", "-o", "errors.tex").out == ""
     text = bench.read("errors.tex")
     assert text == bench.fine("verify", TINY, "-n", "5", "--format", "latex").out
     assert "\\toprule" in text and "\\bottomrule" in text and text.count("\\\\\n") == len(rows), text
@@ -75,8 +74,7 @@ def verify_against(case):
         tensors, _ = read_tensors(good)
         real = [k for k, v in enumerate(tensors["attention_mask"].values) if v]
         name = max(n for n in tensors if n.startswith("hidden_states."))
-        width = tensors[name].shape[2]
-        tensors[name].values[real[-1] * width + 1] += 1e-3
+        tensors[name].values[real[-1] * tensors[name].shape[2] + 1] += 1e-3
         write_tensors(bench.path("changed.safetensors"), tensors)
         result = bench.run("verify", folder, "--expected", "changed.safetensors", *extra)
         assert result.code == 1 and "FAILED" in result.out and name in result.out and "repeat: deberta verify" in result.err, result.describe()
@@ -107,8 +105,7 @@ def test_all_is_compared(bench):
         other = {name + "s" if one == name else one: tensor for one, tensor in good.items()}
         check_message(verify(other), 3, ["x.safetensors: 1 of its tensors are none", f"{name}s (F64)", "--allow-extra"])
         assert verify(other, "--allow-extra").code == 0
-        single = {one: tensor for one, tensor in good.items() if one in (name, "input_ids", "attention_mask")}
-        assert verify(single).code == 0
+        assert verify({one: tensor for one, tensor in good.items() if one in (name, "input_ids", "attention_mask")}).code == 0
 
 
 def test_own_results_agree(bench):

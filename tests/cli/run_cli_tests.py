@@ -63,8 +63,7 @@ class Bench:
         return [self.program] + [str(a) if not isinstance(a, bytes) else a for a in arguments]
 
     def environment(self, extra):
-        environment = {k: v for k, v in os.environ.items() if k not in ("DEBERTA_ISA", "COLUMNS")}
-        return {**environment, "LC_ALL": "C.UTF-8", **(extra or {})}
+        return {**{k: v for k, v in os.environ.items() if k not in ("DEBERTA_ISA", "COLUMNS")}, "LC_ALL": "C.UTF-8", **(extra or {})}
 
     def start(self, *arguments, env=None, **kwargs):
         return subprocess.Popen(self.command(arguments), cwd=self.folder, env=self.environment(env), **kwargs)

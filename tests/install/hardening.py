@@ -104,8 +104,7 @@ def self_test(compiler):
         source, library = pathlib.Path(folder, "x.c"), pathlib.Path(folder, "x.so")
         source.write_text(FAULTY)
         for fault, expected in [(None, []), *FAULTS.items()]:
-            words = [compiler, *SOUND, protected, *([fault] if fault else [])]
-            subprocess.run([*words, str(source), "-o", str(library)], check=True)
+            subprocess.run([compiler, *SOUND, protected, *([fault] if fault else []), str(source), "-o", str(library)], check=True)
             found = problems(library, False, True)
             if found != ([expected] if fault else []):
                 failed += 1

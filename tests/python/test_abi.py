@@ -117,8 +117,7 @@ def test_where_the_source_lies(tmp_path):
     """Modules without a library beside them take that of build/, where ./build.sh puts it, and its program."""
     shutil.copytree(ROOT / "python" / "deberta_c", tmp_path / "python" / "deberta_c", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "build").mkdir()
-    library = os.environ.get("DEBERTA_LIBRARY") or _abi.BUILT / "libdeberta.so.0"
-    (tmp_path / "build" / "libdeberta.so.0").symlink_to(os.path.realpath(library))
+    (tmp_path / "build" / "libdeberta.so.0").symlink_to(os.path.realpath(os.environ.get("DEBERTA_LIBRARY") or _abi.BUILT / "libdeberta.so.0"))
     bare = {name: value for name, value in os.environ.items() if name not in ("DEBERTA_LIBRARY", "DEBERTA_PROGRAM")}
     code = "import deberta_c, deberta_c._program as p; print(deberta_c.__file__, p.PROGRAM, deberta_c.Model('synthetic:v3-xsmall,layers=1,vocab=50').info['layers'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={**bare, "PYTHONPATH": str(tmp_path / "python")})

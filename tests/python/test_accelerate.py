@@ -160,8 +160,7 @@ def test_the_demo():
     ours = deberta_c.Model(DEMO, reference="hf")
     given = padded(6, 40, 6000, 5)
     with torch.no_grad():
-        before = model(**given, output_hidden_states=True)
-        agree(before, deberta_c.accelerate(model)(**given, output_hidden_states=True), given["attention_mask"])
+        agree(model(**given, output_hidden_states=True), deberta_c.accelerate(model)(**given, output_hidden_states=True), given["attention_mask"])
         hidden = model.deberta(**given).last_hidden_state
     rows = [row[m.bool()].numpy() for row, m in zip(given["input_ids"], given["attention_mask"])]
     for k, one in enumerate(ours.encode(rows)["hidden_states.5"]):
@@ -176,8 +175,7 @@ def test_padding_costs_nothing():
     with torch.no_grad():
         out = model(**given, output_hidden_states=True, output_attentions=True)
     assert not out.last_hidden_state[given["attention_mask"] == 0].any() and not out.attentions[0][1].any()
-    seen = model.encoder.accelerated.sessions._idle[0]._batch
-    assert seen.sequences == 2
+    assert model.encoder.accelerated.sessions._idle[0]._batch.sequences == 2
 
 
 def test_in_place_of_the_encoder_of_a_pipeline():
@@ -200,21 +198,18 @@ def test_in_place_of_the_encoder_of_a_pipeline():
 
 def test_cross_encoder(tmp_path):
     sentence_transformers = pytest.importorskip("sentence_transformers")
-    config = V2(**{**V3, "vocab_size": 6000, "num_labels": 1})
-    made("DebertaV2ForSequenceClassification", config).save_pretrained(tmp_path)
+    made("DebertaV2ForSequenceClassification", V2(**{**V3, "vocab_size": 6000, "num_labels": 1})).save_pretrained(tmp_path)
     transformers.AutoTokenizer.from_pretrained(DEMO).save_pretrained(tmp_path)
     model = sentence_transformers.CrossEncoder(str(tmp_path), device="cpu")
     pairs = [("who sails?", "Call me Ishmael."), ("what opened?", "a new store opened beside the new mall, and everybody went there")]
-    before = model.predict(pairs)
-    assert np.allclose(before, deberta_c.accelerate(model).predict(pairs), atol=1e-5)
+    assert np.allclose(model.predict(pairs), deberta_c.accelerate(model).predict(pairs), atol=1e-5)
 
 
 def test_gliner(tmp_path):
     pytest.importorskip("gliner")
     import gliner.model
     made("DebertaV2Model", V2(**{**V3, "vocab_size": 6100})).save_pretrained(tmp_path)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(DEMO)
-    tokenizer.save_pretrained(tmp_path)
+    transformers.AutoTokenizer.from_pretrained(DEMO).save_pretrained(tmp_path)
     torch.manual_seed(0)
     config = {"model_name": str(tmp_path), "hidden_size": 48, "max_width": 4, "span_mode": "markerV0", "max_len": 64}
     model = gliner.model.UniEncoderSpanGLiNER.load_from_config(config).eval()
@@ -304,8 +299,7 @@ def test_gradients():
     for through in (out.loss, out.hidden_states[0].sum(), out.attentions[1].sum()):
         refuses(deberta_c.UnsupportedError, "no gradient flows", through.backward)
     model.zero_grad()
-    changed = model.deberta(**given).last_hidden_state
-    changed[:, 0] = 0  # as before
+    model.deberta(**given).last_hidden_state[:, 0] = 0  # as before
     with torch.no_grad():
         assert not model(**given).logits.requires_grad
     deberta_c.restore(model).deberta.requires_grad_(False)
@@ -380,8 +374,7 @@ def test_memory():
 @pytest.mark.parametrize("precision", ["int16", "int8"])
 def test_low_precision(precision):
     """As good as the library's low precision is, other bits than float32, and undone without a trace."""
-    config = V2(**{**V3, "hidden_size": 96})
-    model = made("DebertaV2ForSequenceClassification", config)
+    model = made("DebertaV2ForSequenceClassification", V2(**{**V3, "hidden_size": 96}))
     given = padded(4, 23, 200, 6, holes=True)
     real = given["attention_mask"].bool()
     with torch.no_grad():
@@ -389,8 +382,7 @@ def test_low_precision(precision):
         deberta_c.accelerate(model, precision=precision)
         after = model(**given, output_hidden_states=True)
     a, b = before.hidden_states[-1][real], after.hidden_states[-1][real]
-    error = float((a - b).norm() / a.norm())
-    assert {"int16": 1e-6, "int8": 1e-4}[precision] < error < {"int16": 1e-3, "int8": 1e-1}[precision]
+    assert {"int16": 1e-6, "int8": 1e-4}[precision] < float((a - b).norm() / a.norm()) < {"int16": 1e-3, "int8": 1e-1}[precision]
     assert model.deberta.encoder.accelerated.weights.handle and after.logits.shape == before.logits.shape
     deberta_c.restore(model)
     with torch.no_grad():

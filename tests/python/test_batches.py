@@ -29,8 +29,7 @@ def corpus(tmp_path_factory):
     (folder / "c.txt").write_text("".join(t + "\n" for t in texts))
     for pool in ("mean", "cls"):
         _program.run("encode", DEMO, "--file", str(folder / "c.txt"), "--pool", pool, "--out", str(folder / f"{pool}.npy"))
-    rows = {pool: np.load(folder / f"{pool}.npy") for pool in ("mean", "cls")}
-    return texts, rows
+    return texts, {pool: np.load(folder / f"{pool}.npy") for pool in ("mean", "cls")}
 
 
 def in_batches(encoder, texts, dice):
@@ -123,7 +122,6 @@ def test_model_in_0_transformer(tmp_path):
     (above / "1_Pooling").mkdir()
     (above / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}')
     (above / "0_Transformer" / "sentence_bert_config.json").write_text('{"max_seq_length": 4}')
-    found = deberta_c.Encoder(above / "0_Transformer", threads=1)({"text": texts})["vector"]
-    assert np.array_equal(found, plain)
+    assert np.array_equal(deberta_c.Encoder(above / "0_Transformer", threads=1)({"text": texts})["vector"], plain)
     with pytest.raises(deberta_c.Error, match="0_Transformer"):
         deberta_c.Encoder(above, threads=1)({"text": texts})

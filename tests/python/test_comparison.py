@@ -162,8 +162,7 @@ def test_a_model_of_question_answering(tokenizer):
 def test_labels_by_what_the_config_says(tokenizer):
     logits = torch.tensor([[-1.0, 2.0, 3.0]])
     for problem, expected in ((None, ["2"]), ("single_label_classification", ["2"]), ("multi_label_classification", ["0", "1", "1"]), ("regression", [])):
-        model = made("DebertaV2ForSequenceClassification", V2(**{**V3, "problem_type": problem}))
-        assert comparison._labels(model, logits) == expected
+        assert comparison._labels(made("DebertaV2ForSequenceClassification", V2(**{**V3, "problem_type": problem})), logits) == expected
     assert comparison._labels(None, logits[:, :1]) == []
 
 

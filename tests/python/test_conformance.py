@@ -63,8 +63,7 @@ def test_nothing_to_compare(tmp_path):
     """A file whose tensors are named or shaped otherwise has proved nothing."""
     path = tmp_path / "out.safetensors"
     written_by_us(CASES[0], path)
-    renamed = path.read_bytes().replace(b"hidden_states.", b"hidden-states.").replace(b'"attn.', b'"attn-').replace(b'"logits.', b'"logits-')
-    path.write_bytes(renamed)
+    path.write_bytes(path.read_bytes().replace(b"hidden_states.", b"hidden-states.").replace(b'"attn.', b'"attn-').replace(b'"logits.', b'"logits-'))
     done = check(CASES[0], path)
     assert done.returncode == 1 and "no tensor of 01-v1-both-n33 to compare" in done.stdout
     assert check(CASES[0]).returncode == 2, "without a file it says how it is called"

@@ -61,8 +61,7 @@ def test_batches_threads_precisions():
             bias = random.normal(size=(info["layers"], info["heads"], info["relative_rows"]))
             given = {"hidden": "all", "attention": "all", "edit": edit, "row_bias": bias}
             together = model.encode(ids, **given)
-            apart = other.encode(ids, batch_tokens=int(random.integers(1, 100)), **given)
-            assert not same(together, apart), (SEED, case, precision)
+            assert not same(together, other.encode(ids, batch_tokens=int(random.integers(1, 100)), **given)), (SEED, case, precision)
             for k, row in enumerate(ids):
                 alone = model.encode(row, **given)
                 assert not {name for name in alone if not np.array_equal(alone[name][0], together[name][k])}, (SEED, case, precision)
@@ -130,8 +129,7 @@ def test_wrong_use(demo, given, words):
 def test_refused_by_name(demo):
     refuses(deberta_c.UnsupportedError, "no head 'qa'", demo.encode, TEXTS[0], logits="qa")
     with deberta_c.Model("synthetic:v3-base,layers=1,hidden=48,heads=2,vocab=97,terms=none") as model:
-        info = model.info
-        refuses(deberta_c.UnsupportedError, "has no c2p", model.encode, [1, 2], row_bias=np.zeros((1, 2, info["relative_rows"])))
+        refuses(deberta_c.UnsupportedError, "has no c2p", model.encode, [1, 2], row_bias=np.zeros((1, 2, model.info["relative_rows"])))
 
 
 def test_an_edit_that_fails(demo):

@@ -37,8 +37,7 @@ def test_readme(place, capsys):
     printed = capsys.readouterr().out
     (shapes,) = re.findall(r"print\(states.*?# *(.*)", block)
     assert shapes in printed and "'token'" in printed and "times as fast" in printed
-    base = names["pipe"].model.deberta
-    assert base.encoder.accelerated.options["precision"] == "float32", "it is still accelerated behind compare"
+    assert names["pipe"].model.deberta.encoder.accelerated.options["precision"] == "float32", "it is still accelerated behind compare"
 
 
 def test_attributions(place, capsys):

@@ -98,8 +98,7 @@ def make_graph(weights, kind):
                       helper.make_node("Cast", [f"y{number}"], [f"f{number}"], to=TensorProto.FLOAT),
                       helper.make_node("Mul", [f"f{number}", f"scale{number}"], [f"s{number}"]),
                       helper.make_node("Add", [f"s{number}", bias], [f"z{number}"])]
-    graph = helper.make_graph(nodes, kind, [], [], values)
-    return helper.make_model(graph).SerializeToString(), expected
+    return helper.make_model(helper.make_graph(nodes, kind, [], [], values)).SerializeToString(), expected
 
 
 @pytest.fixture(scope="module")

@@ -119,8 +119,7 @@ def without_twins_twins():
     kinds = {}
     for name in make_hub_twin.names():
         checkpoint = make_hub_twin.reduce(make_hub_twin.read(name), make_hub_twin.SMALL_LAYERS, "small")
-        structure = {key: value for key, value in checkpoint.items() if key not in ("name", "facts")}
-        kinds.setdefault(json.dumps(structure, sort_keys=True), name)
+        kinds.setdefault(json.dumps({key: value for key, value in checkpoint.items() if key not in ("name", "facts")}, sort_keys=True), name)
     return list(kinds.values())
 
 
@@ -133,8 +132,7 @@ def test_twin(name, place):
         with pytest.raises(deberta_c.Error) as refusal:
             deberta_c.Model(folder)
         assert all(word in str(refusal.value) for word in checkpoint["refused"]), refusal.value
-        config = with_encoder_config(folder, checkpoint)
-        other = bare_encoder(folder, checkpoint, config, place / "bare")
+        other = bare_encoder(folder, checkpoint, with_encoder_config(folder, checkpoint), place / "bare")
     heads = compare(folder, other, made_up_ids(checkpoint["sizes"]["vocab_size"]))
     assert heads == set(checkpoint["heads"])
     if "tokenizer" in checkpoint:

@@ -61,8 +61,7 @@ def test_bits_of_program(demo, tmp_path):
         assert set(found) == set(stored) - {"input_ids", "attention_mask"}
         for name, values in found.items():
             for k, one in enumerate(values):
-                inside = tuple(slice(0, size) for size in one.shape)
-                assert np.array_equal(one, stored[name][(k, *inside)]), name
+                assert np.array_equal(one, stored[name][(k, *tuple(slice(0, size) for size in one.shape))]), name
 
 
 @pytest.mark.parametrize("precision", ["int16", "int8"])
@@ -311,8 +310,7 @@ def test_wrong_numbers(demo):
         refuses(deberta_c.ArgumentError, "expected a number from 0 to ", call)
     for name in ("layers", "memory_limit"):
         refuses(deberta_c.ArgumentError, f"{name}: expected a number from 0 to {MOST}, found -1", deberta_c.Model, DEMO, **{name: -1})
-    header = (ROOT / "core" / "base" / "topology.h").read_text()
-    assert f"TOPOLOGY_MAX_WORKERS = {deberta_c._abi.MOST_THREADS} " in header
+    assert f"TOPOLOGY_MAX_WORKERS = {deberta_c._abi.MOST_THREADS} " in (ROOT / "core" / "base" / "topology.h").read_text()
 
 
 def test_texts_that_c_would_cut_off(demo):

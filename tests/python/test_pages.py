@@ -78,8 +78,7 @@ def falsified(place, draw):
     old = lines[line - 1]
     if kind in ("digit", "whole"):
         at = draw.choice([k for k in range(begin, end) if old[k].isdigit()])
-        digit = draw.choice([d for d in "0123456789" if d != old[at]])
-        lines[line - 1] = old[:at] + digit + old[at + 1:]
+        lines[line - 1] = old[:at] + draw.choice([d for d in "0123456789" if d != old[at]]) + old[at + 1:]
     elif kind == "rows":  # what the first row says goes to the second, and the other way round
         one, two = old.split("|"), lines[line].split("|")
         lines[line - 1], lines[line] = "|".join(one[:2] + two[2:]), "|".join(two[:2] + one[2:])

@@ -42,8 +42,7 @@ def test_closed_model_says_so(closed, name):
 
 @pytest.mark.parametrize("function", [deberta_c.attention_figure, deberta_c.bench])
 def test_closed_model_in_functions(closed, function):
-    options = {"tokens": 8} if function is deberta_c.bench else {"text": "a ship"}
-    refuses(deberta_c.ArgumentError, "the model is closed", function, closed, **options)
+    refuses(deberta_c.ArgumentError, "the model is closed", function, closed, **{"tokens": 8} if function is deberta_c.bench else {"text": "a ship"})
 
 
 def test_methods_are_found():
@@ -84,5 +83,4 @@ def test_encoder_options_that_nothing_reads(options, words):
 
 def test_encoder_options_that_are_read():
     import json
-    answers = Encoder(DEMO, threads=1, task="classify", task_options={"top": 2})({"text": ["a ship"]})["classify"]
-    assert len(json.loads(answers[0])["labels"]) == 2
+    assert len(json.loads(Encoder(DEMO, threads=1, task="classify", task_options={"top": 2})({"text": ["a ship"]})["classify"][0])["labels"]) == 2

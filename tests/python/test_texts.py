@@ -43,8 +43,7 @@ def test_every_form_of_the_same_texts(demo, name):
         assert call(several) == one_by_one
     assert call([PAIR, texts[0]]) == [*call(PAIR), *call(texts[0])] and len(call(PAIR)) == 1
     assert call(list(PAIR)) == [*call(PAIR[0]), *call(PAIR[1])] != call(PAIR)  # a list of two is two texts
-    pandas = pytest.importorskip("pandas")
-    assert call(pandas.Series(texts, index=[7, 8, 9])) == one_by_one
+    assert call(pytest.importorskip("pandas").Series(texts, index=[7, 8, 9])) == one_by_one
 
 
 @pytest.mark.parametrize("name", ["tokenize", "encode", "classify"])
@@ -189,5 +188,4 @@ def test_drawn_texts_in_every_container(demo):
         one = lambda: " ".join(draw.choices(WORDS, k=draw.randint(1, 7)))
         texts = [(one(), one()) if pairs else one() for _ in range(draw.randint(1, 4))]
         name, call = draw.choice(sorted(containers(texts, pairs))), draw.choice(sorted(calls))
-        given = containers(texts, pairs)[name](texts)
-        assert calls[call](given) == calls[call](texts), (SEED, case, name, call, texts)
+        assert calls[call](containers(texts, pairs)[name](texts)) == calls[call](texts), (SEED, case, name, call, texts)

@@ -68,8 +68,7 @@ def test_wheel_for_others(tmp_path):
     bare = {"PATH": str(python.parent), "HOME": str(tmp_path)}
     done = subprocess.run([python, "-c", LINES, DEMO], capture_output=True, text=True, cwd=tmp_path, env=bare)
     assert done.stdout.split("\n")[0] == "(1, 5, 192) door" and done.stdout.split("\n")[1] == "1", done.stderr
-    command = subprocess.run([python.parent / "deberta", "--version"], capture_output=True, text=True, env=bare)
-    assert deberta_c.__version__ in command.stdout
+    assert deberta_c.__version__ in subprocess.run([python.parent / "deberta", "--version"], capture_output=True, text=True, env=bare).stdout
     done = subprocess.run([python.parent / "deberta", "examples", "kit"], capture_output=True, text=True, cwd=tmp_path, env=bare)
     assert done.returncode == 0, done.stderr
     assert all((tmp_path / "kit" / name).exists() for name in ("models/answers/config.json", "docs/precision.md", "docs/studies/data/books.tsv"))

@@ -16,7 +16,7 @@
 
 /* Allocations above this limit fail, so that a reader which believes a size in a file fails with DEBERTA_E_MEMORY
  * instead of the DEBERTA_E_FORMAT that the tests demand. The sanitizer has its own limit; without it the address space
- * is limited. */
+ * of a program that defines TESTS_IN_LIMITED_MEMORY is limited. */
 enum { ALLOCATION_LIMIT_MB = 192 };
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -37,9 +37,8 @@ const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return SANITIZER_LIMIT; }
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return SANITIZER_LIMIT; }
-static inline void limit_memory(void) {}
-#else
-static inline void limit_memory(void)
+#elif defined(TESTS_IN_LIMITED_MEMORY)
+__attribute__((constructor)) static void limit_memory(void)
 {
     struct rlimit limit = {(rlim_t)2 * ALLOCATION_LIMIT_MB << 20, (rlim_t)2 * ALLOCATION_LIMIT_MB << 20};
     setrlimit(RLIMIT_AS, &limit);

@@ -18,13 +18,7 @@ static inline deberta_model *open_model_with(const char *path, deberta_model_opt
     return model;
 }
 
-static inline deberta_model *open_model(const char *path)
-{
-    deberta_error error = {0};
-    deberta_model *model = NULL;
-    if (deberta_model_open(&model, path, NULL, &error) != DEBERTA_OK) fail_msg("%s: %s", path, error.message);
-    return model;
-}
+static inline deberta_model *open_model(const char *path) { return open_model_with(path, (deberta_model_options){0}); }
 
 /* struct_size is set here. */
 static inline deberta_session *open_session_with(const deberta_model *model, deberta_session_options options)

@@ -1,7 +1,7 @@
 /* Model folders: the golden formats and malformed folders, names, shards, aliases, threads, digests.
  *
  * SPDX-License-Identifier: MIT */
-#define TESTS_HAVE_A_MAIN
+#define TESTS_IN_LIMITED_MEMORY
 #include "tests/unit/test.h"
 
 #include "tests/unit/io_helpers.h"
@@ -583,10 +583,4 @@ TEST(test_halves)
             assert_int_equal(signbit(value) != 0, pattern >> 15);
         }
     }
-}
-
-int main(void)
-{
-    limit_memory();
-    return run_registered_tests(NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* config.json: the dialects and their rules, and everything that must be refused.
  *
  * SPDX-License-Identifier: MIT */
-#define TESTS_HAVE_A_MAIN
+#define TESTS_IN_LIMITED_MEMORY
 #include "tests/unit/test.h"
 
 #include "tests/unit/io_helpers.h"
@@ -369,10 +369,4 @@ TEST(test_files)
     assert_int_equal(mkdir(path, 0700), 0);
     check_refused(config_read(&c, folder, &error), &error, DEBERTA_E_FORMAT, "is a folder");
     remove_folder(&folder);
-}
-
-int main(void)
-{
-    limit_memory();
-    return run_registered_tests(NULL, NULL);
 }

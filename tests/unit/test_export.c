@@ -1,7 +1,7 @@
 /* Writing of tensors: round trips, exact bytes, and folders that are as before when something fails.
  *
  * SPDX-License-Identifier: MIT */
-#define TESTS_HAVE_A_MAIN
+#define TESTS_IN_LIMITED_MEMORY
 #include "tests/unit/test.h"
 
 #include "tests/unit/io_helpers.h"
@@ -373,10 +373,4 @@ TEST(test_full_disk)
     remove_folder(&folder);
     check_refused(export_finish(&file, &error), &error, DEBERTA_E_SYSTEM, "writing failed");
     assert_null(file);
-}
-
-int main(void)
-{
-    limit_memory();
-    return run_registered_tests(NULL, NULL);
 }

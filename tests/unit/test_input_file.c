@@ -1,7 +1,7 @@
 /* Prepared inputs in safetensors and JSON.
  *
  * SPDX-License-Identifier: MIT */
-#define TESTS_HAVE_A_MAIN
+#define TESTS_IN_LIMITED_MEMORY
 #include "tests/unit/test.h"
 
 #include "tests/unit/io_helpers.h"
@@ -126,10 +126,4 @@ TEST(test_paths)
     check_refused(input_file_read(&input, "", &error), &error, DEBERTA_E_ARGUMENT, "unknown suffix");
     check_refused(input_file_read(&input, "/no/such.json", &error), &error, DEBERTA_E_FILE,
                   "/no/such.json: cannot be opened");
-}
-
-int main(void)
-{
-    limit_memory();
-    return run_registered_tests(NULL, NULL);
 }

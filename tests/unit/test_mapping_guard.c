@@ -13,7 +13,7 @@
 
 #include "analysis/reference/reference.h"
 #include "core/io/mapped_file.h"
-#include "include/deberta.h"
+#include "tests/unit/model_helpers.h"
 
 enum { FILE_BYTES = 64 << 10 };
 
@@ -186,11 +186,8 @@ static int encode_cut(void)
     const size_t vocabulary = deberta_model_describe(model)->vocabulary_size;
     for (size_t t = 0; t < 64; t++) ids[t] = (int32_t)((t * 977 + 5) % vocabulary);
     const deberta_observer observer = {.struct_size = sizeof observer, .on_hidden = cut_meanwhile};
-    deberta_batch batch = {.struct_size = sizeof batch,
-                           .ids = ids,
-                           .sequence_starts = (size_t[]){0, 64},
-                           .sequences = 1,
-                           .observer = &observer};
+    deberta_batch batch = batch_of(ids, (size_t[]){0, 64}, 1);
+    batch.observer = &observer;
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     deberta_status status = deberta_encode(session, &batch, &outputs, &error);
     if (reads_layers_from_file && status != DEBERTA_E_FILE) return 99;

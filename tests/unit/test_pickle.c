@@ -1,7 +1,7 @@
 /* The pickle interpreter: what it understands, what it refuses, and what it costs.
  *
  * SPDX-License-Identifier: MIT */
-#define TESTS_HAVE_A_MAIN
+#define TESTS_IN_LIMITED_MEMORY
 #include "tests/unit/test.h"
 
 #include "tests/unit/io_helpers.h"
@@ -400,10 +400,4 @@ TEST(test_message_names_tensor)
     put_byte(&code, 'u');
     deberta_status status = read_code(&p, &code, &whole, &error);
     check_refused(status, &error, DEBERTA_E_FORMAT, "at 'encoder.weight': a dimension of a tensor is -3");
-}
-
-int main(void)
-{
-    limit_memory();
-    return run_registered_tests(NULL, NULL);
 }

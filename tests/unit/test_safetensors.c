@@ -1,7 +1,7 @@
 /* safetensors headers: good ones, one of every kind of bad one, and every truncation and bit flip of a small file.
  *
  * SPDX-License-Identifier: MIT */
-#define TESTS_HAVE_A_MAIN
+#define TESTS_IN_LIMITED_MEMORY
 #include "tests/unit/test.h"
 
 #include "tests/unit/io_helpers.h"
@@ -244,10 +244,4 @@ TEST(test_swollen_headers)
         deberta_status status = safetensors_list(&tensors, file.bytes, file.count, "file", &error);
         check_refused(status, &error, DEBERTA_E_FORMAT, u < 4 ? "more than" : "nested deeper");
     }
-}
-
-int main(void)
-{
-    limit_memory();
-    return run_registered_tests(NULL, NULL);
 }

@@ -289,12 +289,8 @@ TEST(observers_say_how_large_they_are)
                                  .on_hidden = count_hidden,
                                  .wants_attention = never_asked,
                                  .on_attention = (deberta_status(*)(void *, const deberta_attention_block *))1};
-    const int32_t ids[] = {1, 2, 3};
-    const deberta_batch batch = {.struct_size = sizeof batch,
-                                 .ids = ids,
-                                 .sequence_starts = (const size_t[]){0, 3},
-                                 .sequences = 1,
-                                 .observer = &observer};
+    deberta_batch batch = batch_of((const int32_t[]){1, 2, 3}, (const size_t[]){0, 3}, 1);
+    batch.observer = &observer;
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     check_refused(deberta_encode(session, &batch, &outputs, &error), &error, DEBERTA_E_ARGUMENT,
                   "deberta_observer: struct_size is 0");
@@ -327,10 +323,7 @@ TEST(limits_of_the_whole)
 
     assert_int_equal(deberta_session_check_finite(NULL, &error), DEBERTA_E_ARGUMENT);
     assert_int_equal(deberta_session_check_finite(session, &error), DEBERTA_E_ARGUMENT); /* no batch yet */
-    const deberta_batch batch = {.struct_size = sizeof batch,
-                                 .ids = (const int32_t[]){1, 2, 3},
-                                 .sequence_starts = (const size_t[]){0, 3},
-                                 .sequences = 1};
+    const deberta_batch batch = batch_of((const int32_t[]){1, 2, 3}, (const size_t[]){0, 3}, 1);
     encode_batch(session, &batch);
     assert_ok(deberta_session_check_finite(session, &error));
     session->hidden[session->hidden_stride + 5] = NAN;
@@ -351,9 +344,8 @@ TEST(limits_of_the_whole)
 
 static const float *encode(deberta_session *session, const int32_t *ids, const size_t *starts, size_t sequences)
 {
-    deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = sequences};
-    const deberta_outputs outputs = encode_batch(session, &batch);
-    return outputs.hidden;
+    const deberta_batch batch = batch_of(ids, starts, sequences);
+    return encode_batch(session, &batch).hidden;
 }
 
 /* So many sequences of one to three tokens that their keys, each in a panel of its own, need several groups. */
@@ -711,22 +703,16 @@ TEST(observers_are_called_one_at_a_time)
     int32_t ids[WATCHED_TOKENS];
     for (size_t t = 0; t < WATCHED_TOKENS; t++) ids[t] = (int32_t)(t * 5 % VOCABULARY);
     OWN_MODEL *model = open_model(small_model);
-    OWN_SESSION *session = NULL;
-    const deberta_session_options options = {.struct_size = sizeof options,
-                                             .max_tokens = WATCHED_TOKENS,
-                                             .threads = WATCHED_THREADS,
-                                             .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION};
-    assert_ok(deberta_session_create(&session, model, &options, NULL));
+    deberta_session_options options = {.max_tokens = WATCHED_TOKENS, .threads = WATCHED_THREADS};
+    options.features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION;
+    OWN_SESSION *session = open_session_with(model, options);
     const deberta_observer observer = {.struct_size = sizeof observer,
                                        .context = &w,
                                        .on_hidden = watch_hidden,
                                        .wants_attention = watch_wants,
                                        .on_attention = watch_attention};
-    const deberta_batch batch = {.struct_size = sizeof batch,
-                                 .ids = ids,
-                                 .sequence_starts = (const size_t[]){0, 50, WATCHED_TOKENS},
-                                 .sequences = 2,
-                                 .observer = &observer};
+    deberta_batch batch = batch_of(ids, (const size_t[]){0, 50, WATCHED_TOKENS}, 2);
+    batch.observer = &observer;
     encode_batch(session, &batch);
     assert_false(w.overlapped || w.unasked || w.unwanted);
     assert_in_range(w.thread_count, 2, WATCHED_THREADS); /* with one there would have been nothing to keep apart */
@@ -801,11 +787,8 @@ TEST(positions_of_the_caller)
         float found[2 * PLACED * VOCABULARY];
         assert_in_range(width, 1, PLACED_WIDTH);
         for (int given = 0; given < 2; given++) {
-            const deberta_batch batch = {.struct_size = sizeof batch,
-                                         .ids = ids,
-                                         .sequence_starts = starts,
-                                         .sequences = 2,
-                                         .position_ids = given ? positions : NULL};
+            deberta_batch batch = batch_of(ids, starts, 2);
+            batch.position_ids = given ? positions : NULL;
             const deberta_outputs outputs = encode_batch(session, &batch);
             if (cases[i].head < DEBERTA_TASK_COUNT)
                 assert_ok(deberta_task_logits(session, cases[i].head, all, 2 * PLACED, found, columns, NULL));

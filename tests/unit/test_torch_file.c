@@ -1,7 +1,7 @@
 /* Files of torch.save, both formats: strides, aliases, byte order, what zips can hide, truncations and bit flips.
  *
  * SPDX-License-Identifier: MIT */
-#define TESTS_HAVE_A_MAIN
+#define TESTS_IN_LIMITED_MEMORY
 #include "tests/unit/test.h"
 
 #include "tests/unit/io_helpers.h"
@@ -598,10 +598,4 @@ TEST(test_bit_flips)
                 fail_msg("file %zu, bit %zu: status %d '%s'", f, bit, status, error.message);
             files[f]->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
-}
-
-int main(void)
-{
-    limit_memory();
-    return run_registered_tests(NULL, NULL);
 }

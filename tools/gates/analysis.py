@@ -83,8 +83,7 @@ def compilations(folder):
         if file.split(os.sep)[0] in ROOMS and "peak_" not in file and "Wshadow" in row["command"]:
             words = [word for word in shlex.split(row["command"]) if not word.endswith("ccache")]
             begin = next(k for k, word in enumerate(words) if word in ("-MD", "-MQ", "-MF", "-o"))
-            tier = " ".join(word for word in words if word.startswith(("-m", "-DSCALAR")))
-            found.setdefault((file, tier), words[:begin])
+            found.setdefault((file, " ".join(word for word in words if word.startswith(("-m", "-DSCALAR")))), words[:begin])
     return [(file, words) for (file, _), words in sorted(found.items())]
 
 

@@ -22,8 +22,7 @@ def checked(counts, ended_well):
 def count_output(text, ended_well):
     """Returns the counts of a program with a closing line; without one, the program itself is one test."""
     lines = CLOSING_LINE.findall(text)
-    counts = tuple(int(number or 0) for number in lines[-1]) if lines else (int(ended_well), 0, 0)
-    return checked(counts, ended_well)
+    return checked(tuple(int(number or 0) for number in lines[-1]) if lines else (int(ended_well), 0, 0), ended_well)
 
 
 def count_several(text, ended_well, programs):

@@ -68,8 +68,7 @@ def fill_with_noise(model):
         elif tensor.dim() < 2:
             noise = 0.3 * noise
         elif "embeddings" not in name or "proj" in name:
-            wide = any(part in name for part in ("query", "key", "in_proj", "pos_"))
-            noise = noise * (1.5 if wide else 1) / tensor[0].numel() ** 0.5
+            noise = noise * (1.5 if any(part in name for part in ("query", "key", "in_proj", "pos_")) else 1) / tensor[0].numel() ** 0.5
         tensor.data.copy_(noise)
 
 

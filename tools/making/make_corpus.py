@@ -156,8 +156,7 @@ def is_kept(paragraph):
 
 
 def paragraphs_of(content, encoding, path):
-    text = decode(content, encoding, path).replace("\r\n", "\n").replace("\r", "\n")
-    pieces = re.split(r"\n\s*\n", body_of(text, path))
+    pieces = re.split(r"\n\s*\n", body_of(decode(content, encoding, path).replace("\r\n", "\n").replace("\r", "\n"), path))
     return list(filter(is_kept, (" ".join(piece.split()).replace("--", "—").replace("_", "") for piece in pieces)))
 
 

@@ -122,8 +122,7 @@ def folder_pairs(name, head):
 
 
 def texts_of(file, name):
-    found = re.search(rf"\b{name}\[\] = \{{(.*?)\}};", Source(file).text, re.S)
-    return re.findall(r'"([^"]+)"', found.group(1))
+    return re.findall(r'"([^"]+)"', re.search(rf"\b{name}\[\] = \{{(.*?)\}};", Source(file).text, re.S).group(1))
 
 
 def wrappers():

@@ -104,8 +104,7 @@ def shapes(checkpoint):
 
 
 def values(name, shape, dtype, seed):
-    dice = torch.Generator().manual_seed(seed << 32 | zlib.crc32(name.encode()))
-    tensor = torch.randn(shape, generator=dice)
+    tensor = torch.randn(shape, generator=torch.Generator().manual_seed(seed << 32 | zlib.crc32(name.encode())))
     if len(shape) == 1:
         tensor = 0.1 * tensor + (1 if name.endswith("LayerNorm.weight") else 0)
     elif "_embeddings." in name:

@@ -376,8 +376,7 @@ def compare_models(mine, theirs, name, differences):
         for layer, (a, b) in enumerate(zip(mine.hidden_states(ids), expected)):
             differences.compare(f"{name} n={n} H[{layer}]", a, b)
         if mine.disentangled:
-            positions = mine.deberta.embeddings.position_embeddings.weight
-            reference = decode_with_transformers(theirs, expected[-2], positions, rows)
+            reference = decode_with_transformers(theirs, expected[-2], mine.deberta.embeddings.position_embeddings.weight, rows)
         else:
             reference = expected[-1].gather(1, rows[..., None].expand(-1, -1, expected[-1].shape[-1]))
         decoded, first = mine.decode(ids, rows)
