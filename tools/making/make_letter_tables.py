@@ -79,13 +79,18 @@ def write(kind, name, comment, items):
     print(f"{line}\n}};")
 
 
+def fnv(hash, text):
+    for byte in text.encode():
+        hash = (hash ^ byte) * 0x100000001B3 % 2**64
+    return hash
+
+
 def print_hash():
     """Prints FNV-1a over the lower case, in UTF-8, of every character that has another."""
     value = 0xCBF29CE484222325
     for c in CHARACTERS:
         if chr(c).lower() != chr(c):
-            for byte in chr(c).lower().encode():
-                value = (value ^ byte) * 0x100000001B3 % 2**64
+            value = fnv(value, chr(c).lower())
     print(f"{value:#X}")
 
 

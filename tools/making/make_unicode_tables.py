@@ -18,6 +18,8 @@ except ImportError as error:
     print(f"skipped: {error}", file=sys.stderr)
     sys.exit(77)
 
+from make_letter_tables import fnv, write
+
 HANGUL = range(0xAC00, 0xAC00 + 11172)  # these are composed by a formula
 CHARACTERS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000 and c not in HANGUL]
 nfc, nfd = normalizers.NFC().normalize_str, normalizers.NFD().normalize_str
@@ -69,23 +71,6 @@ def ranges(pairs):
 
 def is_punctuation(c, splitter=pre_tokenizers.Punctuation(behavior="isolated")):
     return len(splitter.pre_tokenize_str("a" + chr(c) + "a")) == 3
-
-
-def write(kind, name, comment, items):
-    print(f"\n/* {comment} */\nstatic const {kind} {name}[{len(items)}] = {{")
-    line = "   "
-    for item in items:
-        if len(line) + len(item) + 2 > 120:
-            print(line)
-            line = "   "
-        line += f" {item},"
-    print(f"{line}\n}};")
-
-
-def fnv(hash, text):
-    for byte in text.encode():
-        hash = (hash ^ byte) * 0x100000001B3 % 2**64
-    return hash
 
 
 def print_hashes():
