@@ -149,9 +149,10 @@ def test_flipped_bits(bench):
     bench.fine(*words, "--out", "whole")
     bench.fine(*words, "--stop-at", "2", "--out", "run")
     for file in ("config.json", *FILES):
-        shutil.copytree(bench.path("run"), bench.path(f"flipped-{file}"))
-        bench.flip(f"flipped-{file}/checkpoint-000002/{file}", -10)
-        contains(bench.expect(3, *words, "--resume", "--out", f"flipped-{file}").err, f"checkpoint-000002/{file} has changed since the run wrote it")
+        folder = "flipped-" + file.replace(".", "-")
+        shutil.copytree(bench.path("run"), bench.path(folder))
+        bench.flip(f"{folder}/checkpoint-000002/{file}", -10)
+        contains(bench.expect(3, *words, "--resume", "--out", folder).err, f"checkpoint-000002/{file} has changed since the run wrote it")
     state = json.loads(bench.read("run/checkpoint-000002/training.json"))
     equal(state["sha256"], {file: digest(bench, f"run/checkpoint-000002/{file}") for file in ("config.json", *FILES)})
     del state["sha256"]
