@@ -55,7 +55,7 @@ def test_any_failure_in_any_stage_fails_the_run(bench):
 
 def test_every_test_of_the_build_has_a_stage(bench):
     """One of the two that --full takes, whatever waits there for its turn; and once."""
-    listed = stage.introspect(os.path.dirname(bench.program), "--tests")
+    listed = stage.introspect(os.path.dirname(bench.program), "tests")
     chosen = []
     run_stages(["native", "program"], lambda command: (FINE, 0), lambda self, title, folder, choose, **_: chosen.extend(test["name"] for test in listed if choose(test)))
     equal(sorted(chosen), sorted(test["name"] for test in listed if test["name"] not in ("checkasm", "cli check_hub")))

@@ -11,7 +11,7 @@ Stages; as many run side by side as there are processors, the longest first, and
     sanitizers        clang's address and undefined-behaviour sanitizers
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
     native            the library on build/: units, kernels, golden results; and the lint rules
-    clang             the second compiler, loops on OpenMP, no figures: kernels, golden results, one arithmetic, the program; warnings are errors
+    clang             the second compiler, loops on OpenMP, no figures: kernels, golden results, one arithmetic, units, the program; warnings are errors
     neon              a cross build for aarch64, under qemu
     wasm              the modules of WebAssembly under node, against the native program
     avx512-emulated   the AVX-512 tier on an emulated processor, under Bochs; --full takes it only where this processor lacks AVX-512
@@ -25,7 +25,7 @@ What takes long is divided: each run has a part of it, another every day, and a 
 Nightly stages:
     native-whole      what the stages native and program take samples of or by turns: every case of the kernels, drawn cases, failing calls, browsers
     python-whole      every test of the package, in Ray, datasets and datatrove, and with the address sanitizer
-    clang-whole       every test of the program that the switches of the stage clang can change
+    clang-whole       every unit, and every test of the program that the switches of the stage clang can change
     without-training-whole  its units and golden results
     without-fma-whole every kernel and more golden results
     sanitizers-whole  every test of the program that reads or writes files
@@ -83,7 +83,7 @@ STAGES = [
 NIGHTLY = [
     ("native-whole", stages.native_whole, "meson", True, "the build as it is installed: what takes turns, samples whole"),
     ("python-whole", stages.python_whole, "ninja", True, "the Python package, all of its tests"),
-    ("clang-whole", stages.clang_whole, "clang", True, "clang, loops on OpenMP, no figures: the program"),
+    ("clang-whole", stages.clang_whole, "clang", True, "clang, loops on OpenMP, no figures: units, the program"),
     ("without-training-whole", stages.without_training_whole, "meson", True, "a build without training: units, golden results"),
     ("without-fma-whole", stages.without_fma_whole, "qemu-x86_64-static", stages.X86, "a processor without FMA and AVX: every kernel"),
     ("sanitizers-whole", stages.sanitizers_whole, "clang", True, "address and undefined-behaviour sanitizers, clang: the program"),

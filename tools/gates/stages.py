@@ -22,7 +22,7 @@ NEON_TIERS = ("neon", "neondot", "neoni8mm")
 X86 = os.uname().machine == "x86_64"
 # Number of parts of divided tests: each run takes one part, a nightly stage all.
 NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_TURNS, NEON_KERNEL_TURNS, IDENTITY_TURNS, PYTHON_TURNS = 8, 8, 8, 8, 4, 8, 8, 8
-SAMPLED_TURNS = 3  # of a run without --full
+CLANG_UNIT_TURNS, SAMPLED_TURNS = 4, 3  # the last in a run without --full
 
 
 def names(*wanted):
@@ -197,6 +197,7 @@ def without_training_whole(stage, _full):
 
 
 # Waiting threads sleep, because other processes need the processors on which they would spin.
+KNOWS_LOOPS = names("parallel", "session")  # units that run loops on OpenMP
 CLANG_TESTS = {"quick": True, "environment": {"OMP_WAIT_POLICY": "passive"}}
 
 
@@ -206,10 +207,11 @@ def configure_with_clang(stage):
 
 
 def second_compiler(stage, _full):
-    """Tests the parts of the program that these switches change, by turns."""
+    """Tests kernels, golden results and, by turns, units and the parts of the program that these switches change."""
     configure_with_clang(stage)
     stage.build("build-clang", ["deberta", library_name()])
-    stage.tests("tests", "build-clang", suites("kernels", "golden", "unit"), **CLANG_TESTS)
+    stage.tests("tests", "build-clang", lambda test: suites_of(test) & {"kernels", "golden"} or KNOWS_LOOPS(test), **CLANG_TESTS)
+    stage.tests("units", "build-clang", lambda test: "unit" in suites_of(test) and not KNOWS_LOOPS(test), turns=CLANG_UNIT_TURNS, nightly="clang-whole", **CLANG_TESTS)
     stage.tests("the program", "build-clang", suites("switches"), turns=CLANG_TURNS, nightly="clang-whole", **CLANG_TESTS)
     lint(stage, "build-clang", "--objects")
 
@@ -217,7 +219,7 @@ def second_compiler(stage, _full):
 def clang_whole(stage, _full):
     configure_with_clang(stage)
     stage.build("build-clang")
-    stage.tests("the program", "build-clang", suites("switches"), **CLANG_TESTS)
+    stage.tests("units and the program", "build-clang", suites("unit", "switches"), **CLANG_TESTS)
 
 
 SANITIZED_TIERS = ("scalar", "scalar_fma")
