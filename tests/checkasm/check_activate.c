@@ -207,15 +207,8 @@ static void activate_backward_by_tanh(float *dy, float *y, const float *x, size_
     sound.activate_backward_f32(dy, y, x, n, function == ACTIVATION_GELU ? ACTIVATION_GELU_TANH : function);
 }
 
-#define FAULTS(X)                                                                                                      \
-    X(activate_f32, GROSS, activate_skips_tail)                                                                        \
-    X(activate_f32, GROSS, activate_gelu_by_tanh)                                                                      \
-    X(activate_f32, BITS, activate_off_by_one_ulp)                                                                     \
-    X(activate_f32, GROSS, activate_drops_nan)                                                                         \
-    X(activate_f32, GROSS, activate_nan_at_infinity)
-FAULTS_OF(activate_f32)
-#undef FAULTS
+FAULTS_OF(activate_f32, GROSS_FAULT(activate_f32, activate_skips_tail),
+          GROSS_FAULT(activate_f32, activate_gelu_by_tanh), BITS_FAULT(activate_f32, activate_off_by_one_ulp),
+          GROSS_FAULT(activate_f32, activate_drops_nan), GROSS_FAULT(activate_f32, activate_nan_at_infinity))
 
-#define FAULTS(X) X(activate_backward_f32, GROSS, activate_backward_by_tanh)
-FAULTS_OF(activate_backward_f32)
-#undef FAULTS
+FAULTS_OF(activate_backward_f32, GROSS_FAULT(activate_backward_f32, activate_backward_by_tanh))

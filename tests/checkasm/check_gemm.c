@@ -272,25 +272,13 @@ static void pack_reads_next_row(float *panels, size_t panel_stride, const float 
     if (rows && depth) read_float(x + rows * ldx + depth - 1);
 }
 
-#define FAULTS(X)                                                                                                      \
-    X(gemm_f32, GROSS, gemm_reads_behind_row)                                                                          \
-    X(gemm_f32, GROSS, gemm_reads_in_front)                                                                            \
-    X(gemm_f32, GROSS, gemm_writes_17th_lane)                                                                          \
-    X(gemm_f32, GROSS, gemm_misses_last_lane)                                                                          \
-    X(gemm_f32, BITS, gemm_not_fused)                                                                                  \
-    X(gemm_f32, BITS, gemm_two_chains)                                                                                 \
-    X(gemm_f32, GROSS, gemm_forgets_outer)                                                                             \
-    X(gemm_f32, GROSS, gemm_outer_ld_is_1)                                                                             \
-    X(gemm_f32, GROSS, gemm_drops_last_depth)                                                                          \
-    X(gemm_f32, GROSS, gemm_bias_last)                                                                                 \
-    X(gemm_f32, GROSS, gemm_flushes_subnormals)                                                                        \
-    X(gemm_f32, GROSS, gemm_changes_a)                                                                                 \
-    X(gemm_f32, GROSS, gemm_faults)
-FAULTS_OF(gemm_f32)
-#undef FAULTS
+FAULTS_OF(gemm_f32, GROSS_FAULT(gemm_f32, gemm_reads_behind_row), GROSS_FAULT(gemm_f32, gemm_reads_in_front),
+          GROSS_FAULT(gemm_f32, gemm_writes_17th_lane), GROSS_FAULT(gemm_f32, gemm_misses_last_lane),
+          BITS_FAULT(gemm_f32, gemm_not_fused), BITS_FAULT(gemm_f32, gemm_two_chains),
+          GROSS_FAULT(gemm_f32, gemm_forgets_outer), GROSS_FAULT(gemm_f32, gemm_outer_ld_is_1),
+          GROSS_FAULT(gemm_f32, gemm_drops_last_depth), GROSS_FAULT(gemm_f32, gemm_bias_last),
+          GROSS_FAULT(gemm_f32, gemm_flushes_subnormals), GROSS_FAULT(gemm_f32, gemm_changes_a),
+          GROSS_FAULT(gemm_f32, gemm_faults))
 
-#define FAULTS(X)                                                                                                      \
-    X(pack_panels_f32, GROSS, pack_leaves_lanes)                                                                       \
-    X(pack_panels_f32, GROSS, pack_reads_next_row)
-FAULTS_OF(pack_panels_f32)
-#undef FAULTS
+FAULTS_OF(pack_panels_f32, GROSS_FAULT(pack_panels_f32, pack_leaves_lanes),
+          GROSS_FAULT(pack_panels_f32, pack_reads_next_row))

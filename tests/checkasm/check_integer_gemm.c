@@ -115,12 +115,7 @@ static void gemm_u8_takes_signed_bytes(const integer_gemm_task *t)
 }
 
 /* What an epilogue that comes late does when nobody waits for its end. */
-static void gemm_u8_leaves_last_part(const integer_gemm_task *t)
-{
-    integer_gemm_task changed = *t;
-    changed.rows -= t->rows % 4;
-    sound.gemm_u8(&changed);
-}
+CHANGED_TASK(gemm_u8, gemm_u8_leaves_last_part, integer_gemm_task, changed.rows -= t->rows % 4)
 
 /* What storing whole tiles does. */
 static void gemm_u8_writes_whole_tiles(const integer_gemm_task *t)
@@ -157,12 +152,7 @@ static void gemm_u8x2_without_mixed_products(const integer_gemm_task *t)
     sound.gemm_u8x2(&changed);
 }
 
-static void gemm_u8x2_without_bias(const integer_gemm_task *t)
-{
-    integer_gemm_task changed = *t;
-    changed.bias = NULL;
-    sound.gemm_u8x2(&changed);
-}
+CHANGED_TASK(gemm_u8x2, gemm_u8x2_without_bias, integer_gemm_task, changed.bias = NULL)
 
 static void gemm_u15_without_low_digits(const integer_gemm_task *t)
 {
@@ -202,42 +192,16 @@ static void gemm_u15_scales_before_residual(const integer_gemm_task *t)
     sound.gemm_u15(t);
 }
 
-static void gemm_u8_without_outer(const integer_gemm_task *t)
-{
-    integer_gemm_task changed = *t;
-    changed.outer_column = changed.outer_row = NULL;
-    sound.gemm_u8(&changed);
-}
+CHANGED_TASK(gemm_u8, gemm_u8_without_outer, integer_gemm_task, changed.outer_column = changed.outer_row = NULL)
+CHANGED_TASK(gemm_u8, gemm_u8_without_c_scale, integer_gemm_task, changed.c_scale = NULL)
 
-static void gemm_u8_without_c_scale(const integer_gemm_task *t)
-{
-    integer_gemm_task changed = *t;
-    changed.c_scale = NULL;
-    sound.gemm_u8(&changed);
-}
+FAULTS_OF(gemm_u8, GROSS_FAULT(gemm_u8, gemm_u8_without_zero_points), GROSS_FAULT(gemm_u8, gemm_u8_saturates),
+          GROSS_FAULT(gemm_u8, gemm_u8_misses_last_row), GROSS_FAULT(gemm_u8, gemm_u8_takes_signed_bytes),
+          GROSS_FAULT(gemm_u8, gemm_u8_leaves_last_part), GROSS_FAULT(gemm_u8, gemm_u8_writes_whole_tiles),
+          GROSS_FAULT(gemm_u8, gemm_u8_without_outer), GROSS_FAULT(gemm_u8, gemm_u8_without_c_scale))
 
-#define FAULTS(X)                                                                                                      \
-    X(gemm_u8, GROSS, gemm_u8_without_zero_points)                                                                     \
-    X(gemm_u8, GROSS, gemm_u8_saturates)                                                                               \
-    X(gemm_u8, GROSS, gemm_u8_misses_last_row)                                                                         \
-    X(gemm_u8, GROSS, gemm_u8_takes_signed_bytes)                                                                      \
-    X(gemm_u8, GROSS, gemm_u8_leaves_last_part)                                                                        \
-    X(gemm_u8, GROSS, gemm_u8_writes_whole_tiles)                                                                      \
-    X(gemm_u8, GROSS, gemm_u8_without_outer)                                                                           \
-    X(gemm_u8, GROSS, gemm_u8_without_c_scale)
-FAULTS_OF(gemm_u8)
-#undef FAULTS
+FAULTS_OF(gemm_u8x2, GROSS_FAULT(gemm_u8x2, gemm_u8x2_without_mixed_products),
+          GROSS_FAULT(gemm_u8x2, gemm_u8x2_repeats_a_panel), GROSS_FAULT(gemm_u8x2, gemm_u8x2_without_bias))
 
-#define FAULTS(X)                                                                                                      \
-    X(gemm_u8x2, GROSS, gemm_u8x2_without_mixed_products)                                                              \
-    X(gemm_u8x2, GROSS, gemm_u8x2_repeats_a_panel)                                                                     \
-    X(gemm_u8x2, GROSS, gemm_u8x2_without_bias)
-FAULTS_OF(gemm_u8x2)
-#undef FAULTS
-
-#define FAULTS(X)                                                                                                      \
-    X(gemm_u15, GROSS, gemm_u15_without_low_digits)                                                                    \
-    X(gemm_u15, GROSS, gemm_u15_corrects_half)                                                                         \
-    X(gemm_u15, GROSS, gemm_u15_scales_before_residual)
-FAULTS_OF(gemm_u15)
-#undef FAULTS
+FAULTS_OF(gemm_u15, GROSS_FAULT(gemm_u15, gemm_u15_without_low_digits), GROSS_FAULT(gemm_u15, gemm_u15_corrects_half),
+          GROSS_FAULT(gemm_u15, gemm_u15_scales_before_residual))

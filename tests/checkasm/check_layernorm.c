@@ -130,22 +130,10 @@ static void layernorm_backward_with_constant_statistics(const layernorm_backward
     }
 }
 
-static void layernorm_backward_without_gamma(const layernorm_backward_task *t)
-{
-    layernorm_backward_task changed = *t;
-    changed.gamma = NULL;
-    sound.layernorm_backward_f32(&changed);
-}
+CHANGED_TASK(layernorm_backward_f32, layernorm_backward_without_gamma, layernorm_backward_task, changed.gamma = NULL)
 
-#define FAULTS(X)                                                                                                      \
-    X(layernorm_f32, GROSS, layernorm_one_pass)                                                                        \
-    X(layernorm_f32, GROSS, layernorm_forgets_eps)                                                                     \
-    X(layernorm_f32, GROSS, layernorm_rounds_n_up)
-FAULTS_OF(layernorm_f32)
-#undef FAULTS
+FAULTS_OF(layernorm_f32, GROSS_FAULT(layernorm_f32, layernorm_one_pass),
+          GROSS_FAULT(layernorm_f32, layernorm_forgets_eps), GROSS_FAULT(layernorm_f32, layernorm_rounds_n_up))
 
-#define FAULTS(X)                                                                                                      \
-    X(layernorm_backward_f32, GROSS, layernorm_backward_with_constant_statistics)                                      \
-    X(layernorm_backward_f32, GROSS, layernorm_backward_without_gamma)
-FAULTS_OF(layernorm_backward_f32)
-#undef FAULTS
+FAULTS_OF(layernorm_backward_f32, GROSS_FAULT(layernorm_backward_f32, layernorm_backward_with_constant_statistics),
+          GROSS_FAULT(layernorm_backward_f32, layernorm_backward_without_gamma))

@@ -61,12 +61,8 @@ CHECKS_OF(fold_runs_f32, {"fold_runs_f32/maps", check_fold_runs})
 
 /* ----------------------------------------------------------------------------------------------------------- faults */
 
-static void bias_is_one_off(const position_bias_task *t)
-{
-    position_bias_task changed = *t;
-    changed.row_of = t->rows ? t->row_of - (t->row_of[0] != t->row_of[-1]) : t->row_of;
-    sound.position_bias_f32(&changed);
-}
+CHANGED_TASK(position_bias_f32, bias_is_one_off, position_bias_task,
+             changed.row_of = t->rows ? t->row_of - (t->row_of[0] != t->row_of[-1]) : t->row_of)
 
 /* Takes the shortcut for maps in unit steps whether or not that was promised. */
 static void bias_trusts_every_map(const position_bias_task *t)
@@ -110,23 +106,11 @@ static void fold_runs_from_the_right(const fold_runs_task *t)
                 t->s[i * t->row_step + j * t->column_step];
 }
 
-static void fold_runs_misses_last_column(const fold_runs_task *t)
-{
-    fold_runs_task changed = *t;
-    changed.columns -= t->columns > 0;
-    sound.fold_runs_f32(&changed);
-}
+CHANGED_TASK(fold_runs_f32, fold_runs_misses_last_column, fold_runs_task, changed.columns -= t->columns > 0)
 
-#define FAULTS(X)                                                                                                      \
-    X(position_bias_f32, GROSS, bias_is_one_off)                                                                       \
-    X(position_bias_f32, GROSS, bias_trusts_every_map)                                                                 \
-    X(position_bias_f32, GROSS, bias_reads_16th_float)                                                                 \
-    X(position_bias_f32, GROSS, bias_forgets_p2c)
-FAULTS_OF(position_bias_f32)
-#undef FAULTS
+FAULTS_OF(position_bias_f32, GROSS_FAULT(position_bias_f32, bias_is_one_off),
+          GROSS_FAULT(position_bias_f32, bias_trusts_every_map), GROSS_FAULT(position_bias_f32, bias_reads_16th_float),
+          GROSS_FAULT(position_bias_f32, bias_forgets_p2c))
 
-#define FAULTS(X)                                                                                                      \
-    X(fold_runs_f32, BITS, fold_runs_from_the_right)                                                                   \
-    X(fold_runs_f32, GROSS, fold_runs_misses_last_column)
-FAULTS_OF(fold_runs_f32)
-#undef FAULTS
+FAULTS_OF(fold_runs_f32, BITS_FAULT(fold_runs_f32, fold_runs_from_the_right),
+          GROSS_FAULT(fold_runs_f32, fold_runs_misses_last_column))

@@ -53,12 +53,7 @@ CHECKS_OF(quantize_panels_s8, {"quantize_panels_s8/columns", check_quantize_pane
 
 /* ----------------------------------------------------------------------------------------------------------- faults */
 
-static void quantize_u8_without_factors(const quantize_task *t)
-{
-    quantize_task changed = *t;
-    changed.factor = NULL;
-    sound.quantize_u8(&changed);
-}
+CHANGED_TASK(quantize_u8, quantize_u8_without_factors, quantize_task, changed.factor = NULL)
 
 static void quantize_u8_forgets_damage(const quantize_task *t)
 {
@@ -89,12 +84,7 @@ static void quantize_u15_leaves_padding(const quantize_task *t)
         for (size_t k = t->depth; k < depth; k++) t->digits[digit_at(depth, i, k)] = 1;
 }
 
-static void quantize_panels_s8_without_factors(const quantize_panels_task *t)
-{
-    quantize_panels_task changed = *t;
-    changed.factor = NULL;
-    sound.quantize_panels_s8(&changed);
-}
+CHANGED_TASK(quantize_panels_s8, quantize_panels_s8_without_factors, quantize_panels_task, changed.factor = NULL)
 
 /* What a borrow between the bytes of a quad does. */
 static void quantize_panels_s8_borrows(const quantize_panels_task *t)
@@ -110,25 +100,14 @@ static void quantize_panels_s8_forgets_sums(const quantize_panels_task *t)
     if (t->panels) t->sum[PANEL - 1] = 0;
 }
 
-#define FAULTS(X)                                                                                                      \
-    X(quantize_u8, GROSS, quantize_u8_without_factors)                                                                 \
-    X(quantize_u8, GROSS, quantize_u8_forgets_damage)
-FAULTS_OF(quantize_u8)
-#undef FAULTS
+FAULTS_OF(quantize_u8, GROSS_FAULT(quantize_u8, quantize_u8_without_factors),
+          GROSS_FAULT(quantize_u8, quantize_u8_forgets_damage))
 
-#define FAULTS(X) X(quantize_u8x2, GROSS, quantize_u8x2_without_low_digits)
-FAULTS_OF(quantize_u8x2)
-#undef FAULTS
+FAULTS_OF(quantize_u8x2, GROSS_FAULT(quantize_u8x2, quantize_u8x2_without_low_digits))
 
-#define FAULTS(X)                                                                                                      \
-    X(quantize_u15, GROSS, quantize_u15_counts_to_32768)                                                               \
-    X(quantize_u15, GROSS, quantize_u15_leaves_padding)
-FAULTS_OF(quantize_u15)
-#undef FAULTS
+FAULTS_OF(quantize_u15, GROSS_FAULT(quantize_u15, quantize_u15_counts_to_32768),
+          GROSS_FAULT(quantize_u15, quantize_u15_leaves_padding))
 
-#define FAULTS(X)                                                                                                      \
-    X(quantize_panels_s8, GROSS, quantize_panels_s8_without_factors)                                                   \
-    X(quantize_panels_s8, GROSS, quantize_panels_s8_borrows)                                                           \
-    X(quantize_panels_s8, GROSS, quantize_panels_s8_forgets_sums)
-FAULTS_OF(quantize_panels_s8)
-#undef FAULTS
+FAULTS_OF(quantize_panels_s8, GROSS_FAULT(quantize_panels_s8, quantize_panels_s8_without_factors),
+          GROSS_FAULT(quantize_panels_s8, quantize_panels_s8_borrows),
+          GROSS_FAULT(quantize_panels_s8, quantize_panels_s8_forgets_sums))

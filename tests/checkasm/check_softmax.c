@@ -238,32 +238,13 @@ static void softmax_backward_without_delta(const softmax_backward_task *t)
     sound.softmax_backward_f32(&changed);
 }
 
-static void softmax_backward_of_logits(const softmax_backward_task *t)
-{
-    softmax_backward_task changed = *t;
-    changed.exponentials = NULL;
-    sound.softmax_backward_f32(&changed);
-}
+CHANGED_TASK(softmax_backward_f32, softmax_backward_of_logits, softmax_backward_task, changed.exponentials = NULL)
+CHANGED_TASK(softmax_backward_f32, softmax_backward_without_mask, softmax_backward_task, changed.key_bias = NULL)
 
-static void softmax_backward_without_mask(const softmax_backward_task *t)
-{
-    softmax_backward_task changed = *t;
-    changed.key_bias = NULL;
-    sound.softmax_backward_f32(&changed);
-}
+FAULTS_OF(softmax_f32, BITS_FAULT(softmax_f32, softmax_sums_in_a_row),
+          GROSS_FAULT(softmax_f32, softmax_forgets_old_maximum), GROSS_FAULT(softmax_f32, softmax_spoils_masked_rows),
+          GROSS_FAULT(softmax_f32, softmax_writes_rescale), GROSS_FAULT(softmax_f32, softmax_masks_with_a_number))
 
-#define FAULTS(X)                                                                                                      \
-    X(softmax_f32, BITS, softmax_sums_in_a_row)                                                                        \
-    X(softmax_f32, GROSS, softmax_forgets_old_maximum)                                                                 \
-    X(softmax_f32, GROSS, softmax_spoils_masked_rows)                                                                  \
-    X(softmax_f32, GROSS, softmax_writes_rescale)                                                                      \
-    X(softmax_f32, GROSS, softmax_masks_with_a_number)
-FAULTS_OF(softmax_f32)
-#undef FAULTS
-
-#define FAULTS(X)                                                                                                      \
-    X(softmax_backward_f32, GROSS, softmax_backward_without_delta)                                                     \
-    X(softmax_backward_f32, GROSS, softmax_backward_of_logits)                                                         \
-    X(softmax_backward_f32, GROSS, softmax_backward_without_mask)
-FAULTS_OF(softmax_backward_f32)
-#undef FAULTS
+FAULTS_OF(softmax_backward_f32, GROSS_FAULT(softmax_backward_f32, softmax_backward_without_delta),
+          GROSS_FAULT(softmax_backward_f32, softmax_backward_of_logits),
+          GROSS_FAULT(softmax_backward_f32, softmax_backward_without_mask))

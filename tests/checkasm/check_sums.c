@@ -75,12 +75,7 @@ static void gemm_tn_without_a_tree(const gemm_tn_task *t)
     sound.gemm_tn_f32(&changed);
 }
 
-static void gemm_tn_starts_from_zero(const gemm_tn_task *t)
-{
-    gemm_tn_task changed = *t;
-    changed.accumulate = false;
-    sound.gemm_tn_f32(&changed);
-}
+CHANGED_TASK(gemm_tn_f32, gemm_tn_starts_from_zero, gemm_tn_task, changed.accumulate = false)
 
 static void gemm_tn_misses_last_row(const gemm_tn_task *t)
 {
@@ -95,12 +90,7 @@ static void gemm_tn_misses_last_row(const gemm_tn_task *t)
     sound.gemm_tn_f32(&changed);
 }
 
-static void sum_rows_without_products(const sum_rows_task *t)
-{
-    sum_rows_task changed = *t;
-    changed.b = NULL;
-    sound.sum_rows_f32(&changed);
-}
+CHANGED_TASK(sum_rows_f32, sum_rows_without_products, sum_rows_task, changed.b = NULL)
 
 static void dot_rows_in_one_sum(float *y, const float *a, size_t lda, const float *b, size_t ldb, size_t rows, size_t n)
 {
@@ -111,17 +101,9 @@ static void dot_rows_in_one_sum(float *y, const float *a, size_t lda, const floa
     }
 }
 
-#define FAULTS(X)                                                                                                      \
-    X(gemm_tn_f32, BITS, gemm_tn_without_a_tree)                                                                       \
-    X(gemm_tn_f32, GROSS, gemm_tn_starts_from_zero)                                                                    \
-    X(gemm_tn_f32, GROSS, gemm_tn_misses_last_row)
-FAULTS_OF(gemm_tn_f32)
-#undef FAULTS
+FAULTS_OF(gemm_tn_f32, BITS_FAULT(gemm_tn_f32, gemm_tn_without_a_tree),
+          GROSS_FAULT(gemm_tn_f32, gemm_tn_starts_from_zero), GROSS_FAULT(gemm_tn_f32, gemm_tn_misses_last_row))
 
-#define FAULTS(X) X(sum_rows_f32, GROSS, sum_rows_without_products)
-FAULTS_OF(sum_rows_f32)
-#undef FAULTS
+FAULTS_OF(sum_rows_f32, GROSS_FAULT(sum_rows_f32, sum_rows_without_products))
 
-#define FAULTS(X) X(dot_rows_f32, BITS, dot_rows_in_one_sum)
-FAULTS_OF(dot_rows_f32)
-#undef FAULTS
+FAULTS_OF(dot_rows_f32, BITS_FAULT(dot_rows_f32, dot_rows_in_one_sum))

@@ -23,33 +23,11 @@ CHECKS_OF(dropout_f32, {"dropout_f32/sizes", check_dropout})
 
 /* ----------------------------------------------------------------------------------------------------------- faults */
 
-static void adam_with_the_other_decay(const adam_task *t)
-{
-    adam_task changed = *t;
-    changed.coupled = !t->coupled;
-    sound.adam_f32(&changed);
-}
+CHANGED_TASK(adam_f32, adam_with_the_other_decay, adam_task, changed.coupled = !t->coupled)
+CHANGED_TASK(dropout_f32, dropout_of_another_step, dropout_task, changed.step++)
+CHANGED_TASK(dropout_f32, dropout_without_scale, dropout_task, changed.scale = 1)
 
-static void dropout_of_another_step(const dropout_task *t)
-{
-    dropout_task changed = *t;
-    changed.step++;
-    sound.dropout_f32(&changed);
-}
+FAULTS_OF(adam_f32, GROSS_FAULT(adam_f32, adam_with_the_other_decay))
 
-static void dropout_without_scale(const dropout_task *t)
-{
-    dropout_task changed = *t;
-    changed.scale = 1;
-    sound.dropout_f32(&changed);
-}
-
-#define FAULTS(X) X(adam_f32, GROSS, adam_with_the_other_decay)
-FAULTS_OF(adam_f32)
-#undef FAULTS
-
-#define FAULTS(X)                                                                                                      \
-    X(dropout_f32, GROSS, dropout_of_another_step)                                                                     \
-    X(dropout_f32, GROSS, dropout_without_scale)
-FAULTS_OF(dropout_f32)
-#undef FAULTS
+FAULTS_OF(dropout_f32, GROSS_FAULT(dropout_f32, dropout_of_another_step),
+          GROSS_FAULT(dropout_f32, dropout_without_scale))

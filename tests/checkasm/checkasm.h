@@ -149,22 +149,34 @@ void run_check(test_run *run, kernel_slot slot, const kernel_check *check);
  * itself. That is all there is for the scalar tier. A fault in the last bits is only seen by comparison. */
 typedef enum fault_size { FAULT_BITS, FAULT_GROSS } fault_size;
 
+/* with: a table that has the fault in the place of its slot alone. */
 typedef struct broken_kernel {
     fault_size size;
     const char *name;
-    void (*plant)(kernels *table);
+    size_t place;
+    kernels with;
 } broken_kernel;
 
 #define X(name, parameters) extern const broken_kernel faults_of_##name[];
 KERNEL_LIST(X)
 #undef X
-#define PLANT_FAULT(slot_, size, function)                                                                             \
-    static void plant_##function(kernels *table) { table->slot_ = function; }
-#define FAULT_ENTRY(slot_, size, function) {FAULT_##size, #function, plant_##function},
-/* Of a slot whose list is the macro FAULTS. */
-#define FAULTS_OF(slot_)                                                                                               \
-    FAULTS(PLANT_FAULT)                                                                                                \
-    const broken_kernel faults_of_##slot_[] = {FAULTS(FAULT_ENTRY){.plant = NULL}};
+#define FAULTS_OF(slot_, ...) const broken_kernel faults_of_##slot_[] = {__VA_ARGS__, {.name = NULL}};
+#define GROSS_FAULT(slot_, function)                                                                                   \
+    {                                                                                                                  \
+        FAULT_GROSS, #function, offsetof(kernels, slot_), { .slot_ = function }                                        \
+    }
+#define BITS_FAULT(slot_, function)                                                                                    \
+    {                                                                                                                  \
+        FAULT_BITS, #function, offsetof(kernels, slot_), { .slot_ = function }                                         \
+    }
+/* A kernel that does something sound, but another task. */
+#define CHANGED_TASK(slot_, function, task_type, change)                                                               \
+    static void function(const task_type *t)                                                                           \
+    {                                                                                                                  \
+        task_type changed = *t;                                                                                        \
+        change;                                                                                                        \
+        sound.slot_(&changed);                                                                                         \
+    }
 
 /* The scalar kernels, which most faults call before they spoil something. */
 extern kernels sound;
