@@ -21,18 +21,23 @@ static kernels sound(void)
 
 /* ------------------------------------------------------------------------------------------------------------ kernels */
 
+/* A kernel that does something sound, but another task. */
+#define CHANGED_TASK(slot, name, task_type, change)                                                                    \
+    static void name(const task_type *task)                                                                            \
+    {                                                                                                                  \
+        task_type changed = *task;                                                                                     \
+        change;                                                                                                        \
+        sound().slot(&changed);                                                                                        \
+    }
+CHANGED_TASK(softmax_backward_f32, softmax_without_mask, softmax_backward_task, changed.key_bias = NULL)
+CHANGED_TASK(sum_rows_f32, sums_without_products, sum_rows_task, changed.b = NULL)
+CHANGED_TASK(gemm_tn_f32, product_begins_anew, gemm_tn_task, changed.accumulate = false)
+
 static void softmax_without_sum(const softmax_backward_task *task)
 {
     static const float zeros[QUERY_BLOCK];
     softmax_backward_task changed = *task;
     changed.delta = zeros;
-    sound().softmax_backward_f32(&changed);
-}
-
-static void softmax_without_mask(const softmax_backward_task *task)
-{
-    softmax_backward_task changed = *task;
-    changed.key_bias = NULL;
     sound().softmax_backward_f32(&changed);
 }
 
@@ -96,21 +101,6 @@ static void shard_missed(const gemm_tn_task *task)
         bounds[0] = bounds[1];
         changed.bounds = bounds;
     }
-    sound().gemm_tn_f32(&changed);
-}
-
-static void sums_without_products(const sum_rows_task *task)
-{
-    sum_rows_task changed = *task;
-    changed.b = NULL;
-    sound().sum_rows_f32(&changed);
-}
-
-/* Products over rows forget what they have added up so far. */
-static void product_begins_anew(const gemm_tn_task *task)
-{
-    gemm_tn_task changed = *task;
-    changed.accumulate = false;
     sound().gemm_tn_f32(&changed);
 }
 
