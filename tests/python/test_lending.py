@@ -108,8 +108,7 @@ def test_rounding_is_called_rounding():
     model = made("DebertaV2Model", V2(**V3))
     for precision, words in (("int8", "at most 3e-01 expected; the weights may be too large for the rounding of precision='int8'; precision=.float32. tells"),
                              ("int16", "rounding of precision='int16'"), ("float32", "at most 1e-03 expected; something changes what it computes")):
-        with pytest.raises(deberta_c.UnsupportedError, match=words):
-            _as_built.check_probe(model, precision, lambda ids, mask: torch.zeros(*ids.shape, 48))
+        refuses(deberta_c.UnsupportedError, words, _as_built.check_probe, model, precision, lambda ids, mask: torch.zeros(*ids.shape, 48))
 
 
 def test_a_call_under_way_comes_to_its_end(monkeypatch):

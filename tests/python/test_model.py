@@ -163,8 +163,7 @@ def test_tag_answer_detect_are_the_program_s(tmp_path):
         assert close(model.answer(texts[1], texts[0]), expected)
         refuses(deberta_c.ArgumentError, "the context holds no tokens", model.answer, "who?", "")
         for option in ("top", "max_answer"):  # a negative count would be a huge one, behind the end of what is filled
-            with pytest.raises(deberta_c.ArgumentError, match=f"{option}: expected a number from 0 to {MOST}, found -1"):
-                model.answer(texts[1], texts[0], **{option: -1})
+            refuses(deberta_c.ArgumentError, f"{option}: expected a number from 0 to {MOST}, found -1", model.answer, texts[1], texts[0], **{option: -1})
         assert model.answer(texts[1], texts[0], top=0)["answers"] == []
         assert len(model.answer(texts[1], texts[0], top=1 << 40)["answers"]) >= len(expected["answers"])
 
@@ -351,8 +350,7 @@ def test_made_up_model_reads_no_texts():
 def test_accelerate_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     for call in (deberta_c.accelerate, deberta_c.restore):
-        with pytest.raises(deberta_c.UnsupportedError, match="PyTorch, which is not here .*pip install torch transformers"):
-            call(object())
+        refuses(deberta_c.UnsupportedError, "PyTorch, which is not here .*pip install torch transformers", call, object())
 
 
 def test_program_names_the_same_download():
@@ -472,8 +470,7 @@ def test_no_leak(demo):
             if k % 10 == 0:
                 demo.encode(ids, attention=[0], logits=True)
                 demo.tokenize("a new store")
-                with pytest.raises(deberta_c.Error):
-                    demo.encode([7000])
+                refuses(deberta_c.Error, "", demo.encode, [7000])
                 demo.share(threads=1).encode(ids)
         gc.collect()
 

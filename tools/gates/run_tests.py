@@ -8,8 +8,8 @@
 
 Stages; as many run side by side as there are processors, the longest first, and each does its steps one after the other:
     program           the program from outside, on build/
-    sanitizers        clang's address and undefined-behaviour sanitizers
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
+    sanitizers        clang's address and undefined-behaviour sanitizers
     native            the library on build/: units, kernels, golden results; and the lint rules
     clang             the second compiler, loops on OpenMP, no figures: kernels, golden results, one arithmetic, units, the program; warnings are errors
     neon              a cross build for aarch64, under qemu
@@ -65,11 +65,12 @@ from processes import ROOT
 from stage import Stage, say
 
 WASM = shutil.which("wasm-ld-19") is not None
-# Name, function, required program, whether --full takes it on this machine, and description; the longest first.
+# Name, function, required program, whether --full takes it on this machine, and description; the longest first. While packages for Python are
+# downloaded, the program's tests have that processor.
 STAGES = [
     ("program", stages.program, "meson", True, "the program from outside"),
-    ("sanitizers", stages.sanitizers, "clang", True, "address and undefined-behaviour sanitizers, clang"),
     ("python", stages.python_package, "ninja", True, "the Python package, installed from its wheel"),
+    ("sanitizers", stages.sanitizers, "clang", True, "address and undefined-behaviour sanitizers, clang"),
     ("native", stages.native, "meson", True, "the library as it is installed"),
     ("clang", stages.second_compiler, "clang", True, "clang, loops on OpenMP, no figures; warnings are errors"),
     ("neon", stages.neon, "aarch64-linux-gnu-gcc", True, "aarch64, the NEON tier (cross build, qemu)"),
