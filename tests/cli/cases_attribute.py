@@ -113,8 +113,7 @@ def test_attributions_of_log_probabilities_and_by_gradient_times_input(bench):
 
 def test_attributions_of_lines_pairs_and_objects(bench):
     lines = "\n".join(json.dumps(row) for row in ({"text": TEXT, "pair": "the house", "id": 7}, {"text": TEXT})) + "\n"
-    with open("in.jsonl", "w", encoding="utf-8") as file:
-        file.write(lines)
+    bench.write("in.jsonl", lines)
     got = answers(bench, "attribute", model(bench, "sequence"), "--file", "in.jsonl")
     alone, = answers(bench, "attribute", model(bench, "sequence"), "--text", TEXT, "--pair", "the house")
     assert got[0]["id"] == 7 and got[0]["tokens"] == alone["tokens"] and len(got) == 2

@@ -26,8 +26,7 @@ def test_bench_moments_of_samples(bench):
     sheet = report["environment"]
     check(sheet["clock_wide_ghz"] >= 0 and sheet["clock_wide_ghz_after"] >= 0, sheet)
     check({"hypervisor", "microcode", "huge_pages", "huge_page_bytes"} <= sheet.keys(), sheet)
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        codes = re.findall(r"microcode\s*: (\S+)", file.read())
+    codes = re.findall(r"microcode\s*: (\S+)", bench.read("/proc/cpuinfo"))
     equal(sheet["microcode"], codes[0] if codes else "")
 
 

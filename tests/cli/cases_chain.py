@@ -32,8 +32,7 @@ def sha256(data):
 
 
 def read_chain(bench, run):
-    with open(bench.path(f"{run}/chain.jsonl"), encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+    return bench.objects(f"{run}/chain.jsonl")
 
 
 def linked(records):
@@ -76,8 +75,7 @@ def model_digest(bench, folder):
 
 def check_chain(bench, run, parts=("",)):
     """Links, recipe, and the states of all checkpoints that are there; at most 200 bytes a record."""
-    with open(bench.path(f"{run}/chain.jsonl"), encoding="utf-8") as file:
-        text = file.read()
+    text = bench.read(f"{run}/chain.jsonl")
     records = [json.loads(line) for line in text.splitlines()]
     equal(linked(records), text)
     equal(records[0]["recipe"], digest(bench, f"{run}/recipe.json"))
@@ -184,15 +182,12 @@ def test_killed(bench):
     wait_until(lambda: os.path.exists(chain) and open(chain, "rb").read().count(b"\n") > 10 or program.poll() is not None)
     program.send_signal(signal.SIGKILL)
     program.wait()
-    with open(chain, encoding="utf-8") as file:
-        before = file.read()
+    before = bench.read(chain)
     check(before.count("\n") > 10, before)
     whole = before[:before.rindex("\n") + 1]
-    with open(chain, "w", encoding="utf-8") as file:
-        file.write(whole + '{"step": 99')
+    bench.write(chain, whole + '{"step": 99')
     bench.fine(*words, "--resume", "--out", "run")
-    with open(chain, encoding="utf-8") as file:
-        check(file.read().startswith(whole), "a chain only grows")
+    check(bench.read(chain).startswith(whole), "a chain only grows")
     equal([record["step"] for record in check_chain(bench, "run")[1:] if "state" in record], list(range(121)))
     audit(bench, "run")
 
@@ -326,8 +321,7 @@ def test_changes_are_named(bench):
         path = bench.path(f"{run}/{checkpoint}/training.json")
         state = json.load(open(path, encoding="utf-8"))
         state["sha256"] = {name: digest(bench, f"{run}/{checkpoint}/{name}") for name in state["sha256"]}
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(state, file)
+        bench.write(path, json.dumps(state))
 
     def change_weight(run):
         flip(bench.path(f"{run}/checkpoint-000004/model.safetensors"), weight, 3)
@@ -347,8 +341,7 @@ def test_changes_are_named(bench):
         flip(bench.path(f"{run}/model.safetensors"), weight, 0)
 
     def change_config(run):
-        with open(bench.path(f"{run}/config.json"), "a", encoding="utf-8") as file:
-            file.write("\n")
+        bench.append(f"{run}/config.json", "\n")
 
     def drop_model(run):
         edit(run, lambda records, lines: "".join(lines[:-1]))
@@ -357,14 +350,12 @@ def test_changes_are_named(bench):
         edit(run, lambda records, lines: linked([*records[:-2], records[-1]]))
 
     def change_recipe(run):
-        with open(bench.path(f"{run}/recipe.json"), "a", encoding="utf-8") as file:
-            file.write("\n")
+        bench.append(f"{run}/recipe.json", "\n")
 
     def edit(run, change):
         records = read_chain(bench, run)
         lines = open(bench.path(f"{run}/chain.jsonl"), encoding="utf-8").read().splitlines(True)
-        with open(bench.path(f"{run}/chain.jsonl"), "w", encoding="utf-8") as file:
-            file.write(change(records, lines))
+        bench.write(f"{run}/chain.jsonl", change(records, lines))
 
     def change_record(run):
         edit(run, lambda records, lines: "".join(line.replace(records[3]["state"], records[4]["state"]) if k == 3 else line for k, line in enumerate(lines)))
@@ -387,8 +378,7 @@ def test_changes_are_named(bench):
     def no_digests(run):
         path = bench.path(f"{run}/checkpoint-000004/training.json")
         state = json.load(open(path, encoding="utf-8"))
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({**state, "sha256": {}}, file)
+        bench.write(path, json.dumps({**state, "sha256": {}}))
 
     def other_checkpoint(run):
         shutil.rmtree(bench.path(f"{run}/checkpoint-000004"))
@@ -447,8 +437,7 @@ def test_another_training(bench):
     state["recipe"] = json.load(open(bench.path("used/recipe.json"), encoding="utf-8"))
     bench.write("used/training.json", json.dumps(state))
     records[0]["recipe"] = digest(bench, "used/recipe.json")
-    with open(bench.path("used/chain.jsonl"), "w", encoding="utf-8") as file:
-        file.write(linked(records))
+    bench.write("used/chain.jsonl", linked(records))
     contains(audit(bench, "used", code=1).out, f"differs: the state after step {steps}: computed is")
 
 
@@ -476,8 +465,7 @@ def test_what_lacks(bench):
     os.rename(bench.path("new"), bench.path("base"))
     contains(bench.expect(3, "verify", "--audit", "run").err, f"corpus.txt is not there; its SHA-256 is {recorded}")
     contains(audit(bench, "run", "base", "--file", "moved.txt").out, "every record is equal")
-    with open(bench.path("moved.txt"), "a", encoding="utf-8") as file:
-        file.write("one more line\n")
+    bench.append("moved.txt", "one more line\n")
     contains(bench.expect(3, "verify", "--audit", "run", "base", "--file", "moved.txt").err, "moved.txt has SHA-256", recorded)
     contains(bench.expect(2, "verify", "--audit", "run", "base", "--file", "moved.txt", "--file", "moved.txt").err, "the run read 1 file")
 
@@ -485,8 +473,7 @@ def test_what_lacks(bench):
 def test_malformed(bench):
     """Lines that no run writes are refused with their number, and no command of a foreign file is run."""
     chained_run(bench, 4)
-    with open(bench.path("run/chain.jsonl"), encoding="utf-8") as file:
-        text = file.read()
+    text = bench.read("run/chain.jsonl")
     first, second = text.splitlines(True)[:2]
     for bad, where in {first + "{}\n": ":2", first + second.replace(", ", ",", 1): ":2", "[]\n": ":1", second: ":1", first + second[:-1]: ":2", "": "",
                        first + second.replace('"step": 0', '"step": -1'): ":2", first + second.replace('"step": 0', '"step": 1e3'): ":2",

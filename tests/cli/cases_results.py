@@ -136,8 +136,7 @@ def test_memory_limit_is_for_all(bench):
 
 def test_encode_json_input(bench):
     """A .json file of the same content as a .safetensors file, and everything masked."""
-    with open(bench.path("in.json"), "w", encoding="utf-8") as file:
-        json.dump({"input_ids": [[1, 7, 3, 0], [0, 4, 5, 6]], "attention_mask": [[1, 1, 1, 0], [0, 1, 1, 1]], "special_tokens_mask": []}, file)
+    bench.write("in.json", json.dumps({"input_ids": [[1, 7, 3, 0], [0, 4, 5, 6]], "attention_mask": [[1, 1, 1, 0], [0, 1, 1, 1]], "special_tokens_mask": []}))
     write_tensors(bench.path("in.safetensors"), {
         "input_ids": Tensor("I64", (2, 4), array.array("q", [1, 7, 3, 0, 0, 4, 5, 6])),
         "attention_mask": Tensor("I32", (2, 4), array.array("i", [1, 1, 1, 0, 0, 1, 1, 1]))})
@@ -176,9 +175,8 @@ def test_logits_in_blocks(bench):
 def test_encode_is_verified(bench):
     """What encode writes is what verify --expected reads: texts with pairs, and padding, holes, types and positions of a file."""
     model = TINY + ",types=2,biased=1,positions=64"
-    with open(bench.path("in.json"), "w", encoding="utf-8") as file:
-        json.dump({"input_ids": [[1, 7, 3, 0], [9, 4, 5, 6], [1, 1, 1, 1]], "attention_mask": [[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]],
-                   "token_type_ids": [[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 0, 0]], "position_ids": [[0] * 4, [3, 9, 8, 7], [0] * 4]}, file)
+    bench.write("in.json", json.dumps({"input_ids": [[1, 7, 3, 0], [9, 4, 5, 6], [1, 1, 1, 1]], "attention_mask": [[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]],
+                                       "token_type_ids": [[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 0, 0]], "position_ids": [[0] * 4, [3, 9, 8, 7], [0] * 4]}))
     wanted = ["--hidden", "all", "--attention-layers", "all", "--component-layers", "all", "--logits", "--ablate", "c2p@0:1", "--ablate", "p2c=mean@0"]
     bench.fine("encode", model, "--input", "in.json", *wanted, "-o", "a.safetensors")
     tensors, metadata = read_tensors(bench.path("a.safetensors"))

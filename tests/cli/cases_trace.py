@@ -104,8 +104,7 @@ def test_figure_and_numbers(bench):
     assert len(lines) == 5 * 9 + 5 * 3 * 4
     for line in lines:
         assert abs(found["shares"][line["term"] or line["part"]][int(line["layer"])][int(line["index"])] - float(line["share"])) < 1e-6
-    with open(bench.path("t.tex"), encoding="utf-8") as tex:
-        assert "comes back" in tex.read()
+    assert "comes back" in bench.read("t.tex")
 
 
 def test_labels_with_commas(bench):
@@ -115,8 +114,7 @@ def test_labels_with_commas(bench):
     for name in os.listdir(DEMO):
         if name != "config.json":
             os.symlink(os.path.join(DEMO, name), os.path.join(folder, name))
-    with open(os.path.join(DEMO, "config.json"), encoding="utf-8") as file:
-        config = json.load(file)
+    config = bench.load(os.path.join(DEMO, "config.json"))
     labels = {str(k): f"book {k}, volume {k + 1}" for k in range(len(config["id2label"]))}
     for given, asked in ((labels, ["book 3, volume 4", "book 5, volume 6"]), (None, ["LABEL_3", "LABEL_5"]), (labels, ["3", "book 5, volume 6"])):
         config["id2label"] = given
