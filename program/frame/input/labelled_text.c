@@ -157,12 +157,13 @@ static deberta_status check_column(const text_stream *stream, size_t column, con
     return DEBERTA_OK;
 }
 
-static deberta_status check_header(const text_stream *stream, const text_record *record, const char *tab,
+static deberta_status check_header(text_stream *stream, const text_record *record, const char *tab,
                                    bool has_choices, deberta_error *err)
 {
     const char *end = record->text + record->text_bytes, *stop;
     for (size_t column = 1; tab && tab < end; column++, tab = stop) {
         stop = memchr(tab + 1, '\t', (size_t)(end - tab - 1));
+        stream->pair_named = column == 2 && !has_choices;
         DEBERTA_TRY(check_column(stream, column, tab + 1, (size_t)((stop ? stop : end) - tab - 1), has_choices, err));
     }
     return DEBERTA_OK;
@@ -214,6 +215,9 @@ static deberta_status labelled_text_take_line(labelled_text *found, text_stream 
     char *text = tab + 1, *second = memchr(text, '\t', (size_t)(end - text));
     const size_t bytes = (size_t)((second ? second : end) - text);
     if (second) DEBERTA_TRY(take_fields(found, record, second + 1, end, has_choices));
+    if (!second && stream->pair_named)
+        text_record_spoil(record, "the header names a pair, and the line has none: a tab and the second text");
+    if (!has_choices) text_stream_count(stream, record);
     memmove(line, text, bytes);
     line[bytes] = 0;
     record->text_bytes = bytes;

@@ -136,6 +136,7 @@ static void read_object(text_stream *stream, text_record *record, const char *li
         miss_key(record, object, names->text);
     if (names->text && names->pair) take_pair(record, names, object);
     check_keys(stream, record, object);
+    if (names->text && names->pair && !names->pair_required) text_stream_count(stream, record);
     json_decref(object);
 }
 
@@ -197,9 +198,22 @@ void text_stream_open(text_stream *stream, const reading_options *options, const
     measure_files(stream);
 }
 
-/* Names the keys that nothing reads, in one sentence for each file. */
-static void note_unused_keys(text_stream *stream)
+void text_stream_count(text_stream *stream, const text_record *record)
 {
+    if (record->problem) return;
+    stream->texts++;
+    stream->pairs += record->pair != NULL;
+    if (!record->pair && !stream->alone_line) stream->alone_line = record->line;
+}
+
+/* Names, in one sentence each for a file, the keys that nothing reads, and texts without a pair among pairs. */
+static void note_file(text_stream *stream)
+{
+    if (stream->pairs && stream->alone_line)
+        say_note(&stream->options->common,
+                 "note: %s: %zu of %zu texts have a pair; the others, line %zu is the first, are read alone",
+                 stream->path, stream->pairs, stream->texts, stream->alone_line);
+    stream->texts = stream->pairs = stream->alone_line = 0;
     char sentence[KEY_SENTENCE_BYTES];
     unused_keys_describe(&stream->unused, sentence);
     if (*sentence) say_note(&stream->options->common, "note: %s: %s", stream->path, sentence);
@@ -208,7 +222,7 @@ static void note_unused_keys(text_stream *stream)
 
 void text_stream_close(text_stream *stream)
 {
-    note_unused_keys(stream);
+    note_file(stream);
     if (stream->file && stream->file != stdin) stream_discard(stream->file);
     free(stream->buffer);
     *stream = (text_stream){0};
@@ -247,7 +261,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
     stream->json = stream->names->objects || stream->options->jsonl;
-    stream->form_known = stream->columns_known = stream->quotes_said = false;
+    stream->form_known = stream->columns_known = stream->quotes_said = stream->pair_named = false;
     stream->line = 0;
     stream->file_index++;
     return DEBERTA_OK;
@@ -295,7 +309,7 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
             }
             if (stream->file != stdin) stream_discard(stream->file);
             stream->file = NULL;
-            note_unused_keys(stream);
+            note_file(stream);
         }
         if (stream->file_index == stream->files.count) break;
         DEBERTA_TRY(open_next_file(stream, stream->files.items[stream->file_index], err));
