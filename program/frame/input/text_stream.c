@@ -98,7 +98,13 @@ static void miss_key(text_record *record, const json_t *object, const char *key)
 {
     char its_keys[KEY_SENTENCE_BYTES];
     record_keys_describe(object, its_keys);
-    text_record_spoil(record, "the object has no key \"%s\"%s", key, its_keys);
+    const bool nested = json_is_array(json_object_get(object, "data")) ||
+                        json_is_array(json_object_get(object, "paragraphs")) ||
+                        json_is_array(json_object_get(object, "qas"));
+    text_record_spoil(record, "the object has no key \"%s\"%s%s", key, its_keys,
+                      nested ? "; SQuAD's nested articles are not read: give one object a line, with \"question\", "
+                               "\"context\" and for training \"text\", \"start\""
+                             : "");
 }
 
 /* Takes the second text, which has two possible keys; an object may have only one of them. */
@@ -245,10 +251,17 @@ static void next_given(text_stream *stream, text_record *record, const char *tex
 static deberta_status find_form(text_stream *stream, size_t bytes, deberta_error *err)
 {
     text_form form;
+    const command *command = stream->options->common.command;
     stream->form_known = stream->form_known || stream->json;
     if (stream->form_known) return DEBERTA_OK;
     text_form_find(&form, stream->path, stream->buffer, bytes, stream->names->columns);
-    if (*form.refusal) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", stream->path, form.refusal);
+    if (*form.refusal)
+        DEBERTA_FAIL(
+            err, DEBERTA_E_FORMAT, "%s: %s%s%s", stream->path, form.refusal,
+            form.document && stream->names->pair_required ? options_text(&stream->options->common, ", with \"%s\" and \"%s\"",
+                                                        stream->names->text, stream->names->pair)
+                                         : "",
+            form.document && options_find(command, "ids") ? "; --input takes one batch of ids" : "");
     if (*form.note) say_note(&stream->options->common, "note: %s: %s", stream->path, form.note);
     stream->json = form.objects;
     stream->form_known = !form.open;
