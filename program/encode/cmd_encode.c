@@ -153,6 +153,14 @@ static const option tensors[] = {
     {.name = NULL},
 };
 
+static const option results[] = {
+    {"json", 0, NULL, "what the file of --out holds, as JSON on standard output", FLAG_AT(common_options, json),
+     .role = OPTION_SHOWS},
+    {"out", 'o', "PATH", "the file: .safetensors, or .npy or .jsonl for one vector a text",
+     TEXTS_AT(common_options, outs), .role = OPTION_OUTPUT},
+    {.name = NULL},
+};
+
 static const option corpora[] = {
     {"pool", 0, "HOW",
      "one vector a text, its mean over all tokens, frame included, or cls; or none: all tokens (default as "
@@ -172,7 +180,7 @@ static const option corpora[] = {
     {.name = NULL},
 };
 
-static const option_group groups[] = {{tensors, 0, NULL}, {corpora, 0, "corpora"}, {NULL, 0, NULL}};
+static const option_group groups[] = {{tensors, 0, NULL}, {corpora, 0, "corpora"}, {results, 0, "results"}, {NULL, 0, NULL}};
 
 const command command_encode = {
     .name = "encode",

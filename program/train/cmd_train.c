@@ -1,10 +1,12 @@
 /* `deberta train` and `deberta finetune` compute gradients of a batch, or a run of updates.
  *
  * SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -284,6 +286,8 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     const size_t end = o->trainer.stop_at ? minimum(o->trainer.stop_at, steps) : steps;
     say_note(&o->common, "weights, moments and steps take %s",
              bytes_describe(deberta_trainer_memory_bytes(trainer)).text);
+    if (leads(o) && mkdir(options_out(&o->common), 0777) != 0 && errno != EEXIST)
+        end_with(&o->common, EXIT_SYSTEM, "%s: cannot make this folder: %s", options_out(&o->common), strerror(errno));
     say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
     if (o->trainer.resume && first == 0)
         say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));

@@ -51,6 +51,14 @@ TABLE = [
     ("option-shortened", ["encode", "{DEMO}", "--batch", "3"], 2, ["did you mean --batch-tokens?"]),
     ("command-mistyped", ["fillmask"], 2, ["unknown command 'fillmask'; did you mean fill-mask?"]),
     ("bench-compare-json", ["bench", "compare", "x.json", "y.json", "--json", "--format", "csv"], 2, ["give one of --format and --json"]),
+    ("out-is-a-form", ["classify", "{DEMO}", "--text", "a", "-o", "json"], 2, ["--out: 'json' would be the name of a file: --json shows JSON, and NAME.json chooses the form of one"]),
+    ("out-is-another-form", ["tokenize", "{DEMO}", "--text", "a", "-o", "CSV"], 2, ["--out: 'CSV' would be the name of a file"]),
+    ("threads-minus-one", ["classify", "{DEMO}", "--text", "a", "-t", "-1"], 2, ["--threads: expected a number of at least 0, found -1"]),
+    ("top-negative", ["classify", "{DEMO}", "--text", "a", "--top", "-3"], 2, ["--top: expected a number of at least 1, found -3"]),
+    ("squad-on-a-line", ["finetune", "qa", "{DEMO}", "--examples", "squad.json", "--new-head", "--steps", "1", "-o", "m"], 3, ["no key \"question\"", "SQuAD's nested articles are not read: give one object a line, with \"question\""]),
+    ("squad-on-lines", ["finetune", "qa", "{DEMO}", "--examples", "squad-lines.json", "--new-head", "--steps", "1", "-o", "m"], 3, ["expected one object a line (.jsonl), with \"question\" and \"context\""]),
+    ("eval-of-a-config", ["finetune", "sequence", "{DEMO}", "--examples", "{DEMO}/config.json", "--new-head", "--steps", "1", "-o", "m"], 3, ["expected one object a line (.jsonl)\n"]),
+    ("encode-a-config", ["encode", "{DEMO}", "--file", "{DEMO}/config.json", "-o", "x.npy"], 3, ["expected one object a line (.jsonl); --input takes one batch of ids"]),
     ("encode-npz", ["encode", "{DEMO}", "--text", "a", "-o", "a.npz"], 2, [".safetensors, .npy or .jsonl, found 'a.npz'"]),
     ("tag-no-such-folder", ["tag", "nomodel", "--text", "a"], 3, ["nomodel: no such folder in /"]),
     ("tokenize-no-such-folder", ["tokenize", "nomodel", "--text", "a"], 3, ["nomodel: no such folder"]),
@@ -387,6 +395,8 @@ TABLE = [
 
 FILES = {
     "f": b"not json\n",
+    "squad.json": b'{"version": "2", "data": [{"paragraphs": []}]}',
+    "squad-lines.json": b'{\n "version": "2",\n "data": []\n}\n',
     "large.json": b'{"input_ids": [[1, 2, 3], [1, 2, 900]], "attention_mask": [[1, 1, 1], [0, 1, 1]]}',
     "huge.json": b'{"input_ids": [[1, 99999999999]]}',
     "types.json": b'{"input_ids": [[1, 2]], "token_type_ids": [[1, 2]]}',
