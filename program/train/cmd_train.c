@@ -99,6 +99,7 @@ static void train_tell(const train_options *o, const train_log *log)
     else
         say_note(&o->common, "held-out loss %.4f; the best is step %.0f with %.4f, in %s", last_of(loss),
                  loss->steps[best], loss->values[best], place);
+    if (!isnan(log->right)) say_note(&o->common, "%.1f %% of the held-out masked tokens are right", 100 * log->right);
 }
 
 static void add_held_out(json_t *object, const train_log *log)
@@ -111,6 +112,7 @@ static void add_held_out(json_t *object, const train_log *log)
         const double last = last_of(measure);
         json_put(object, "eval_measure", isnan(last) ? json_null() : json_real(last));
     }
+    if (!isnan(log->right)) json_put(object, "masked_right", json_real(log->right));
     json_put(object, "best_step", json_integer((json_int_t)loss->steps[find_best(log)]));
 }
 
