@@ -146,7 +146,7 @@ function legendNote() {
         `one scale for ${COMPONENTS.filter((_, c) => c <= SUM && hasComponent(text, c)).map((c) => c.name).join(', ')} of ${whose}`];
     if (state.view === 'lines') parts.push(component === PROBS ? 'the stronger a line, the more likely' : 'dashed where negative',
         panes[0].leftOut ? `only the ${MOST_LINES} strongest` : `weaker ones than ${100 * WEAKEST_LINE} % of the scale are left out`);
-    if (text.pool > 1) parts.push(`${text.n} tokens: each cell is the mean of ${text.pool} × ${text.pool} values`);
+    if (text.pool > 1) parts.push(`${text.n} tokens: cells are ${meansOf(text)}`);
     const bad = text.heads[state.layer][state.head].not_finite;
     if (bad) parts.push(`hatched: not finite (${bad} cells of all components)`);
     return parts.join(' · ');

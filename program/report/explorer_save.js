@@ -181,12 +181,12 @@ function textOptions(t) {
     return [line.slice('deberta encode'.length, at), line.slice(at + asked.length).replace(/ --out ('[^']*'|\S+)$/, '')];
 }
 
-/* Returns --scale, rounded outwards so that no cell exceeds it. */
+/* Returns --scale, rounded outwards so that no cell exceeds it; a limit of means would be no limit of the values. */
 const scaleOption = (limit) => `--scale ${state.component === PROBS ? 0 : -roundUp(limit)},${roundUp(limit)}`;
 const roundUp = (value) => Number((value * 1.0005).toPrecision(4));
 
 /* Returns the kind of figure, and the options for its colours and its scale. */
-function figureOptions([, layer, head]) {
+function figureOptions([t, layer, head]) {
     const {component, view} = state, name = component === SUM ? 'logits' : COMPONENTS[component].key;
     if (view === 'heads' && state.map !== 'picture') return [state.map === 'position' ? 'shares' : 'entropy'];
     if (view === 'lines' && component === PROBS)
@@ -194,7 +194,7 @@ function figureOptions([, layer, head]) {
     const [kind, what] = view === 'heads' ? ['grid', `--components ${name}`] : ['components', `--layers ${layer} --heads ${head} --components ${name}`];
     const palette = component === PROBS ? [state.sequential === 'cividis' ? '' : `--palette ${state.sequential}`]
         : [state.centre ? '' : '--center none', state.signed === 'polar' ? '' : `--signed-palette ${state.signed}`];
-    return [kind, what, ...palette, view === 'matrix' ? scaleOption(currentLimit(component)) : ''];
+    return [kind, what, ...palette, view === 'matrix' && page.texts[t].pool === 1 ? scaleOption(currentLimit(component)) : ''];
 }
 
 function commandOf(place) {

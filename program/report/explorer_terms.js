@@ -12,9 +12,11 @@ const modelHeads = () => page.texts[0].heads.flatMap((row, layer) => row.map((_,
 const ablatedRun = (t) => state.removed && page.texts[t].ablated?.removed === state.removed ? page.texts[t].ablated : null;
 
 /* Returns true if a softmax can be computed; pooled cells have none of their own. */
-const canRecompute = (text) => text.pool === 1 || text.ablated?.removed === state.removed;
+const canRecompute = (text) => text.pool === 1;
+/* Returns true if the cells show what is left without the removed terms. */
+const showsRemoval = (text) => canRecompute(text) || text.ablated?.removed === state.removed;
 const removalMask = (t, layer, head) =>
-    canRecompute(page.texts[t]) && removedTerms.size ? TERMS.reduce((bits, c) => bits | isRemoved(c, layer, head) << c, 0) : 0;
+    showsRemoval(page.texts[t]) && removedTerms.size ? TERMS.reduce((bits, c) => bits | isRemoved(c, layer, head) << c, 0) : 0;
 
 /* Returns the heads that the boxes apply to. */
 const headsInScope = (scope) => modelHeads().filter(([layer, head]) => scope === 'all' || (layer === state.layer && (scope === 'layer' || head === state.head)));

@@ -17,7 +17,7 @@ from unittest import SkipTest
 from xml.etree import ElementTree
 
 from browser import Browser, find_chromium
-from helpers import DEMO, check, equal, has_figures, read_tensors, wait_until
+from helpers import DEMO, check, contains, equal, has_figures, read_tensors, wait_until
 
 TEXT = "the captain saw a 👩‍👩‍👧 and wrote مرحبا on <b>paper</b>"
 
@@ -320,15 +320,42 @@ def grades(bench, browser):
     browser.move(*page.cell(60, 10))
     under = [expected(tensors, 0, 0, i, j, True)["c2c"] for i in (120, 121) for j in (20, 21)]
     check(abs(page.shown()["c2c"] - sum(under) / 4) < about["heads"][0][0]["scale"][0] / 100, f"pooled mean: {page.shown()['c2c']} of {under}")
-    check("Means of 2 × 2" in page.text("#readout") and "range" in page.text("#readout"), "the page says that cells are pooled")
+    check("means of 2 × 2" in page.text("#readout") and "range" in page.text("#readout"), "the page says that cells are pooled")
     low, high = (float(x.replace("−", "-")) for x in page.text("#readout tr.small td").split("…"))
     step = about["heads"][0][0]["range"][0] / 100
     check(abs(low - min(under)) < step and abs(high - max(under)) < step, f"pooled range: {low}, {high} of {under}")
+    pooled_words(bench, browser, "file://" + bench.path("page") + "/index.html")
 
     page = Page(browser, report(bench, "synthetic:v1-base,vocab=100,layers=1,hidden=64,heads=1,terms=none", "--ids", "5"))
     browser.move(*page.cell(0, 0))
     check(page.shown() == {"c2c": 0, "sum": 0, "probs": 1}, f"one token without relative positions: {page.shown()}")
     check(browser.evaluate("document.getElementById('component-p2c').disabled"), "terms that the model lacks")
+
+
+def pooled_words(bench, browser, url):
+    """A mean over a block is no share of a token: sentences say what a token of the block pays, the rest says that it is a mean."""
+    page = Page(browser, url, opening=True)
+    text, probabilities = page.about["texts"][0], data_of(bench)["attn.0.probs"].values
+    n, pool = text["n"], text["pool"]
+    greatest = {(i // pool, j // pool): 0 for i in range(n) for j in range(n)}
+    for k, p in enumerate(probabilities):
+        place = k // n // pool, k % n // pool
+        greatest[place] = max(greatest[place], p)
+    said = page.text("#guide-words")
+    query = max((place for place in greatest if place[0] != place[1]), key=greatest.get)[0]
+    share = max(greatest[query, j] for j in range(text["cells"]))
+    contains(said, f"with {two_digits(100 * share)} % of its attention", "a token of ", f"a block of {pool} tokens", "on average")
+    browser.press("n")
+    contains(page.text("#guide-words"), f"means over {pool} × {pool} pairs")
+    browser.evaluate("document.getElementById('matrix-table').open = true")
+    browser.frame()
+    for place in ("#row-title", "#column-title", "#matrix-table caption", "#legend-note"):
+        contains(page.text(place), f"means of {pool} × {pool} values")
+    check("--scale" not in (page.text("#view-command") or ""), f"the command draws values, not means: {page.text('#view-command')}")
+    browser.save_downloads(bench.folder)
+    browser.click(*page.place("#save-csv"))
+    check(wait_until(lambda: os.path.exists(bench.path("layer0-head0-sum.csv"))), f"no CSV: {bench.files()}")
+    contains(bench.read("layer0-head0-sum.csv"), "query,key,query_token,key_token,c2c_mean,", ",logit_mean,probability_mean")
 
 
 FORMULA = {"demo-bert": ("qi·kj", "d", []), "12-v2-b8-n33-c2p": ("qi·kj+qi·Ki−j", "2d", ["c2p"]), "demo": ("qi·kj+qi·Ki−j+kj·Qi−j", "3d", ["c2p", "p2c"])}
