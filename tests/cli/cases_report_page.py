@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 """
 import base64
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -534,6 +535,21 @@ def without_terms(bench, browser):
     check(page.text("#keep-note") == "", "nothing to say")
 
 
+def same_lines(bench, page, saved):
+    """The command of the lines of c2p draws as many as the page, the negative ones dashed."""
+    if not has_figures(bench):
+        return
+    page.browser.click(*page.place("#save-svg"))
+    paths = list(ElementTree.parse(saved("text0-layer1-head1-lines-c2p.svg")).getroot().iter("{http://www.w3.org/2000/svg}path"))
+    command = shlex.split(page.text("#view-command"))
+    equal(command[2], "lines", "the kind")
+    bench.fine(*command[1:-1], "lines.svg")
+    figure = bench.read("lines.svg")
+    n, left_out = page.about["texts"][0]["n"], int(re.search(r"(\d+) weaker pairs", figure).group(1))
+    equal(len(paths), n * n - left_out, "lines")
+    equal(sum(path.get("stroke-dasharray") is not None for path in paths), figure.count("stroke-dasharray") - 3, "dashed lines, without those of the key")
+
+
 def views(bench, browser):
     """Lines, all heads, two heads and two texts side by side, zoom, the table, files and the command."""
     url = report(bench, DEMO, "--text", "a new store opened beside the new mall", "--text", "the old man sat by the sea")
@@ -570,6 +586,9 @@ def views(bench, browser):
     browser.press("v")
     check(browser.evaluate("document.getElementById('stage').dataset.view") == "lines", "lines by key")
     run_command("the command of lines")
+    browser.press("2")
+    same_lines(bench, page, saved)
+    browser.press("5")
     page.keys("#cursor", "ArrowDown", "ArrowDown", "ArrowRight")
     check_cell(page, tensors, 1, 1, 1, 1, "arrows among lines")
     set_box(browser, "#lines", "layer")
@@ -597,6 +616,32 @@ def views(bench, browser):
     browser.frame()
     n = page.about["texts"][1]["n"]
     check(browser.evaluate("document.querySelectorAll('#matrix-table tbody tr, #matrix-table thead th').length") == 2 * n + 1, "the matrix as a table")
+
+
+SHOWN = """[...document.querySelectorAll('#view-command, .command code')].filter((e) => e.textContent && !e.hidden).flatMap((e) => e.textContent.split('\\n'))"""
+TAKEN_OUT = "&centre=none&token=2&removed=c2c%400%3A1%2Cp2c%402%3A0"
+OPTION_SETS = ((), ("--threads", "2", "--reference", "microsoft"), ("--precision", "int8", "--memory-limit", "4G"), ("--ablate", "c2p@0", "--ablate", "p2c=mean@1:2", "--seed", "3"),
+               ("--max-tokens", "9", "-o", "it's page.html"), ("--precision", "int16", "-o", "a page's folder"))
+
+
+def shown_commands(bench, browser):
+    """Every command that stands on a page runs as it is typed, whatever the options of the report."""
+    for options in OPTION_SETS:
+        name = options[-1] if "-o" in options else "page"
+        bench.fine("report", DEMO, "-q", "--text", "The King and the [MASK] sat", *(("-o", "page") if name == "page" else ()), *options)
+        url = f"file://{bench.path(name).replace(' ', '%20')}{'' if name.endswith('.html') else '/index.html'}"
+        lines = set()
+        for k, (view, show, rest) in enumerate(itertools.product(("matrix", "lines", "heads"), ("c2c", "c2p", "p2c", "sum", "probs"), ("", TAKEN_OUT))):
+            if not options or k % 4 == 1:
+                Page(browser, f"{url}#layer=1&head=2&view={view}&show={show}{rest}")
+                lines.update(browser.evaluate(SHOWN))
+        commands = [shlex.split(line) for line in sorted(lines)]
+        kinds = {" ".join(words[1:3]) for words in commands}
+        check(len(commands) > 10 and all(words[0] == "deberta" for words in commands), f"{options}: {commands}")
+        check(not has_figures(bench) or {"attention lines", "attention grid", "attention components"} <= kinds, f"{options}: {kinds}")
+        for words in commands:
+            if words[1] != "report":  # it takes the time of a report, and has tests of its own
+                bench.fine(*words[1:])
 
 
 WIDTHS = ((390, 844), (768, 1024), (1024, 768), (1440, 900), (1920, 1080))
@@ -690,7 +735,7 @@ def widths(bench, browser):
 
 
 # The page of a build without figures names no command of a figure, and is the same in all else.
-OF_COMMANDS = (opening, without_terms, views, keys_alone)
+OF_COMMANDS = (opening, without_terms, views, keys_alone, shown_commands)
 
 
 def in_a_browser(look):
@@ -703,5 +748,5 @@ def in_a_browser(look):
 
 
 def tests(settings):
-    for look in (opening, explore, colours, grades, formulas, drawn_numbers, rest, low_precision, without_terms, views, keys_alone, widths, paper):
+    for look in (opening, explore, colours, grades, formulas, drawn_numbers, rest, low_precision, without_terms, views, shown_commands, keys_alone, widths, paper):
         yield "report-page/" + look.__name__.replace("_", "-"), in_a_browser(look)
