@@ -72,7 +72,7 @@ const WORDS_OF_VIEW = {
 function wordsOfOpening(text, [i, j]) {
     const p = sharesOf(text, currentHead())[i * text.cells + j];
     return [WORDS_OF_VIEW[state.view](text),
-        `In layer ${state.layer}, head ${state.head}, `, ...oneOf(text, i), ' looks at ', ...i === j ? [] : [...oneOf(text, j), ', '],
+        `In layer ${state.layer}, head ${state.head}${givenOut && `, of the model without ${givenOut}`}, `, ...oneOf(text, i), ' looks at ', ...i === j ? [] : [...oneOf(text, j), ', '],
         `${whereInWords(text, i, j)}, with ${inPercent(p)} of its attention.`];
 }
 

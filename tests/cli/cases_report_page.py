@@ -550,6 +550,18 @@ def same_lines(bench, page, saved):
     equal(sum(path.get("stroke-dasharray") is not None for path in paths), figure.count("stroke-dasharray") - 3, "dashed lines, without those of the key")
 
 
+def made_without_terms(bench, browser):
+    """A page of `report --ablate` names what is out: above, in the first sentence, at the boxes, the matrix and the answers, in the command."""
+    page = Page(browser, report(bench, DEMO, "--text", "the [MASK] sat", "--ablate", "c2p@0,p2c=mean@1:2"), opening=True)
+    for said in (*map(page.text, ("#facts", "#keep-note", "#guide-words")), browser.evaluate("document.querySelector('#answers th').title")):
+        contains(said, "without c2p@0, p2c=mean@1:2")
+    for hash, matrix, boxes in (("layer=0&head=0", "without c2p", "[false,true]"), ("layer=1&head=2", "without p2c", "[true,false]"), ("layer=1&head=1", "probabilities", "[true,true]")):
+        page = Page(browser, f"file://{bench.path('page')}/index.html#{hash}&show=probs")
+        check(page.text("#matrix-title").endswith(matrix), page.text("#matrix-title"))
+        equal(browser.evaluate("JSON.stringify(['c2p', 'p2c'].map((c) => document.getElementById(`keep-${c}`).checked))"), boxes, hash)
+    check(not has_figures(bench) or "--ablate c2p@0,p2c=mean@1:2" in page.text("#view-command"), page.text("#view-command"))
+
+
 def views(bench, browser):
     """Lines, all heads, two heads and two texts side by side, zoom, the table, files and the command."""
     url = report(bench, DEMO, "--text", "a new store opened beside the new mall", "--text", "the old man sat by the sea")
@@ -735,7 +747,7 @@ def widths(bench, browser):
 
 
 # The page of a build without figures names no command of a figure, and is the same in all else.
-OF_COMMANDS = (opening, without_terms, views, keys_alone, shown_commands)
+OF_COMMANDS = (opening, without_terms, made_without_terms, views, keys_alone, shown_commands)
 
 
 def in_a_browser(look):
@@ -748,5 +760,5 @@ def in_a_browser(look):
 
 
 def tests(settings):
-    for look in (opening, explore, colours, grades, formulas, drawn_numbers, rest, low_precision, without_terms, views, shown_commands, keys_alone, widths, paper):
+    for look in (opening, explore, colours, grades, formulas, drawn_numbers, rest, low_precision, without_terms, made_without_terms, views, shown_commands, keys_alone, widths, paper):
         yield "report-page/" + look.__name__.replace("_", "-"), in_a_browser(look)
