@@ -191,8 +191,7 @@ const command command_encode = {
     .size = sizeof(encode_options),
     .example =
         "  deberta encode models/demo --text 'a new store' -o states.safetensors\n"
-        "  deberta encode deberta-v3-base --input batch.safetensors --attention-layers all --logits -o "
-        "results.safetensors\n"
+        "  deberta encode models/demo --input batch.json --attention-layers all --logits -o results.safetensors\n"
         "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --component-layers all --hidden all -o "
         "states.safetensors\n"
         "  deberta encode models/demo --file corpus.txt --pool mean --resume -o corpus.npy\n"

@@ -377,25 +377,27 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
     }
 static const command train_mlm =
     TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,
-         "  deberta train mlm deberta-v3-small --file corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
-         "  deberta train mlm --config new --file corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
-static const command train_rtd = TASK(
-    "train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
-    "  deberta train rtd deberta-v3-small --generator generator --file corpus.txt --sequence-tokens 128 --steps 1000 "
-    "--out trained\n");
-#define DATA_EXAMPLE(word_, more_) "  deberta " word_ " deberta-v3-small " more_ " --cut --steps 500 -o trained\n"
+         "  deberta train mlm models/demo --file corpus.txt --sequence-tokens 32 --steps 20 --out trained\n"
+         "  cut -f2 docs/studies/data/books.tsv | sed 1d > books.txt\n"
+         "  deberta train tokenizer --file books.txt --vocabulary 2000 --width 128 --head-count 2 --out new\n"
+         "  deberta train mlm --config new --file books.txt --sequence-tokens 64 --steps 20 --out base\n");
+static const command train_rtd =
+    TASK("train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
+         "  deberta train rtd models/discriminator --generator models/demo --file corpus.txt --sequence-tokens 32 "
+         "--steps 20 --out pair\n");
 static const command finetune_sequence =
     TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
-         DATA_EXAMPLE("finetune sequence", "--examples train.tsv --new-head --eval held-out.tsv"));
+         "  deberta finetune sequence models/demo --examples train.tsv --new-head --eval held-out.tsv --steps 20 "
+         "-o classes\n");
 static const command finetune_choice =
     TASK("finetune choice", "the right one of several texts", finetune_choice_groups, run_choice,
-         DATA_EXAMPLE("finetune choice", "--examples train.tsv --new-head --eval held-out.tsv"));
+         "  deberta finetune choice models/demo --examples choices.tsv --new-head --steps 40 -o choices\n");
 static const command finetune_token =
     TASK("finetune token", "classes of tokens", finetune_token_groups, run_token,
-         DATA_EXAMPLE("finetune token", "--examples train.tsv --new-head --eval held-out.tsv"));
+         "  deberta finetune token models/demo --examples tags.tsv --new-head --steps 20 -o tags\n");
 static const command finetune_qa =
     TASK("finetune qa", "the answer's place in a text", finetune_qa_groups, run_qa,
-         DATA_EXAMPLE("finetune qa", "--examples train.jsonl --new-head --eval held-out.jsonl"));
+         "  deberta finetune qa models/answers --examples questions.jsonl --steps 20 -o answers\n");
 
 static const command *const train_commands[] = {&train_mlm, &train_rtd, &train_tokenizer,
 #if HAVE_VIZ
