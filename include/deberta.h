@@ -304,6 +304,7 @@ typedef struct deberta_model_info {
     deberta_precision precision;
     deberta_reference reference; /* reference with which it was opened; never AUTO */
     deberta_problem problem;     /* interpretation of the sequence head's outputs */
+    int32_t padding_id;          /* id that fills batches; 0 if the config has none */
 } deberta_model_info;
 
 /* Returns a description that belongs to the model, and never changes. */
