@@ -205,8 +205,8 @@ typedef struct deberta_model_options {
  * v3-xsmall v3-small v3-base v3-large mdeberta-base and keys layers, vocab, seed, buckets, heads, hidden, intermediate
  * and others; an unknown key is an error that lists them. DEBERTA_E_FILE, DEBERTA_E_FORMAT: a file is missing or
  * damaged, a tensor has another shape than the configuration says, or a weight is not finite or beyond 2^10 (2^30 in a
- * head), with which sums could overflow; rows of the word table are checked as they are read. DEBERTA_E_UNSUPPORTED: another kind of model.
- * DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system. */
+ * head), with which sums could overflow; rows of the word table are checked as they are read. DEBERTA_E_UNSUPPORTED:
+ * another kind of model. DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system. */
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
 
@@ -304,6 +304,7 @@ typedef struct deberta_model_info {
     deberta_precision precision;
     deberta_reference reference; /* reference with which it was opened; never AUTO */
     deberta_problem problem;     /* interpretation of the sequence head's outputs */
+    int32_t padding_id;          /* id that fills batches; 0 if the config has none */
 } deberta_model_info;
 
 /* Returns a description that belongs to the model, and never changes. */

@@ -56,6 +56,7 @@ void model_fill_info(deberta_model *model)
         .precision = model->precision,
         .reference = config->reference,
         .problem = config->problem,
+        .padding_id = config->pad_token_id,
     };
 }
 

@@ -96,11 +96,11 @@ typedef struct weight_loader {
 /* Allocates the scratch of the reading pass; release with free(loader->scratch). */
 deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err);
 
-/* Refuses a checkpoint's weights that are no numbers or of a larger magnitude than `most`. Damage is noticed here, since
- * later an activation may hide it: GELU(-inf) is 0. With 2^10 for the encoder and 2^30 for the heads, which come after
- * it, no sum of a model with f^2 h^3 < 2^65 can overflow: a norm's sum of squares, the largest, is below
- * 2^62 f^2 h^3. */
-#define LARGEST_WEIGHT 0x1p10f
+/* Refuses a checkpoint's weights that are no numbers or of a larger magnitude than `most`. Damage is noticed here,
+ * since later an activation may hide it: GELU(-inf) is 0. With 2^10 for the encoder and 2^30 for the heads, which come
+ * after it, no sum of a model with f^2 h^3 < 2^65 can overflow: a norm's sum of squares, the largest, is below 2^62 f^2
+ * h^3. */
+#define LARGEST_WEIGHT          0x1p10f
 #define LARGEST_WEIGHT_OF_HEADS 0x1p30f
 deberta_status weights_check(const weight_tensor *from, size_t first, const float *values, size_t count, float most,
                              deberta_error *err);

@@ -180,7 +180,8 @@ static const option corpora[] = {
     {.name = NULL},
 };
 
-static const option_group groups[] = {{tensors, 0, NULL}, {corpora, 0, "corpora"}, {results, 0, "results"}, {NULL, 0, NULL}};
+static const option_group groups[] = {
+    {tensors, 0, NULL}, {corpora, 0, "corpora"}, {results, 0, "results"}, {NULL, 0, NULL}};
 
 const command command_encode = {
     .name = "encode",

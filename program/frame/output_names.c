@@ -157,7 +157,8 @@ static void refuse_bare(const common_options *options, const char *path)
     const name_form form = known_name_of(options_text(options, ".%s", path)).form;
     if (form == NAMES_ANYTHING || strchr(path, '.') || strchr(path, '/')) return;
     const char *shown = form == NAMES_JSON && has_json(options) ? "--json shows JSON, and " : "";
-    usage_wrong(options, "--out: '%s' would be the name of a file: %sNAME.%s chooses the form of one", path, shown, path);
+    usage_wrong(options, "--out: '%s' would be the name of a file: %sNAME.%s chooses the form of one", path, shown,
+                path);
 }
 
 /* Returns true if the output may have a name of this form, without --json and --format. */

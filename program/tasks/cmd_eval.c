@@ -179,9 +179,8 @@ static deberta_status split(task_run *run, task_text *text, deberta_error *err)
         bool mixed;
         settle_files(job, file);
         while (named < numbers->labels && strcmp(numbers->names[named], found.label) != 0) named++;
-        const char *problem =
-            label_numbers_take(numbers, found.label, named < numbers->labels ? named : SIZE_MAX, text->record.line,
-                               &text->label, &mixed);
+        const char *problem = label_numbers_take(numbers, found.label, named < numbers->labels ? named : SIZE_MAX,
+                                                 text->record.line, &text->label, &mixed);
         text->label += file * 2 * numbers->labels;
         if (problem && !mixed) text_record_spoil(&text->record, "%s", problem);
         if (mixed) status = status_fail(err, DEBERTA_E_FORMAT, "%s: %s", text->record.source, problem);
@@ -355,9 +354,10 @@ const command command_eval = {
         "  deberta eval models/demo docs/studies/data/books.tsv\n"
         "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"
         "  deberta eval models/demo --minimal-pairs minimal-pairs.jsonl --json\n"
-        "\na line: label (its name, or its number from 0), tab, text, and for pairs another tab and the second text;\n"
-        "a first line that begins with \"label\" is a header; of a .jsonl file an object with \"label\", "
-        "\"text\", \"pair\".\n"
+        "\na line: label, tab, text, and for pairs another tab and the second text; the labels of a file are all "
+        "names,\n"
+        "or all numbers from 0. A first line that begins with \"label\" is a header; of a .jsonl file an object with\n"
+        "\"label\", \"text\", \"pair\".\n"
         "A bad line is reported, the others go on, exit 3.\n"
         "\nminimal pairs, with --json: {\"score\", \"head\", \"pairs\", \"right\", \"accuracy\", \"interval\", "
         "\"ties\", "

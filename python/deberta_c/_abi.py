@@ -116,7 +116,7 @@ Tensor = _struct("Tensor", "text name, at values, int dtype, size rank, size* sh
 ModelInfo = _struct("ModelInfo", "text name, int version, size vocabulary_size hidden_size intermediate_size layers heads head_size "
                     "embedding_size max_positions max_relative_positions position_buckets relative_rows, int has_c2p has_p2c "
                     "position_biased_input has_position_table, size token_types convolution_width, flags tasks_present, "
-                    "size sequence_labels token_labels parameters memory_bytes, int packed precision reference problem")
+                    "size sequence_labels token_labels parameters memory_bytes, int packed precision reference problem padding_id")
 Ablation = _struct("Ablation", "int term, size layer head, int kind")
 SessionOptions = _struct("SessionOptions", "size struct_size, int isa, size max_tokens threads, flags features, size memory_limit_bytes, "
                          "int pin_threads, at ablations, size ablation_count, at shared_threads")

@@ -88,7 +88,7 @@ TABLE = [
     ("isa-takes-dash", ["info", "--isa", "-q"], 2, ["--isa", "'-q'"]),
     ("isa-empty", ["info", "--isa="], 2, ["--isa", "''"]),
     ("threads-text", ["verify", "--threads", "x"], 2, ["--threads", "'x'", "whole number"]),
-    ("threads-negative", ["verify", "--threads", "-1"], 2, ["--threads", "'-1'"]),
+    ("threads-negative", ["verify", "--threads", "-1"], 2, ["--threads", "found -1"]),
     ("threads-empty", ["verify", "--threads", ""], 2, ["--threads", "''"]),
     ("threads-many", ["verify", "--threads", "1025"], 2, ["--threads", "1024", "1025"]),
     ("threads-huge", ["verify", "--threads", "99999999999999999999"], 2, ["--threads", "99999999999999999999"]),
@@ -212,7 +212,7 @@ TABLE = [
     ("verify-two-formats", ["verify", TINY, "--json", "--format", "latex"], 2, ["give one of --format and --json"]),
     ("verify-latex-file", ["verify", TINY, "--latex", "x.tex"], 2, ["--latex"]),
     ("verify-two-texts", ["verify", TINY, "-o", "a.txt", "-o", "b.txt"], 2, ["a.txt", "b.txt", ".png"]),
-    ("verify-seed", ["verify", TINY, "--seed", "-1"], 2, ["--seed", "'-1'"]),
+    ("verify-seed", ["verify", TINY, "--seed", "-1"], 2, ["--seed", "found -1"]),
     # ---- bench
     ("bench-none", ["bench"], 2, ["MODEL", "machine", "compare"]),
     ("bench-no-folder", ["bench", "nofolder"], 3, ["nofolder"]),

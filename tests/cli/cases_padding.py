@@ -5,6 +5,8 @@ SPDX-License-Identifier: MIT
 import array
 import json
 import os
+import pathlib
+import shutil
 
 from cases_train import TRAIN, case, digest, tensors, write
 from helpers import DEMO, contains, equal
@@ -164,6 +166,12 @@ def test_padding_without_a_mask_is_said(bench):
     contains(bench.fine("encode", DEMO, "--input", "ends.json", "-o", "x.safetensors").err, "note: ends.json: row 0 " + sentence)
     bench.write("begins.json", json.dumps({"input_ids": [IDS + [2], [0] + IDS]}))
     contains(bench.fine("encode", DEMO, "--input", "begins.json", "-o", "x.safetensors").err, "row 1 " + sentence)
+    other = bench.path("other")
+    shutil.copytree(DEMO, other)
+    config = json.loads(pathlib.Path(other, "config.json").read_text())
+    config.pop("pad_token_id", None)
+    pathlib.Path(other, "config.json").write_text(json.dumps(config | {"padding_idx": IDS[-1]}))  # Microsoft's name
+    contains(bench.fine("encode", other, "--input", "begins.json", "-o", "x.safetensors").err, f"row 0 begins or ends with id {IDS[-1]}, which is padding")
     bench.write("inside.json", json.dumps({"input_ids": [IDS[:-1] + [0, 2]]}))
     masked = write_json(bench, "masked.json", [IDS + [0]], [[1] * 5 + [0]])
     for name in ("inside.json", masked):

@@ -13,7 +13,6 @@
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/io/input_file.h"
-#include "core/io/json_file.h"
 #include "core/io/quote.h"
 #include "program/frame/open_model.h"
 
@@ -346,27 +345,10 @@ void note_padding(const common_options *options, const input_batch *input, const
     }
 }
 
-/* Returns the id of padding that config.json says; 0, as in every published model, if there is none. */
-static int64_t padding_id(const char *folder)
-{
-    static const json_limits limits = {.bytes = 16 << 20, .depth = 32, .values = 1 << 20};
-    json_t *config = NULL;
-    deberta_error ignored = {0};
-    char *path = path_join(folder, "config.json");
-    if (!path) memory_short();
-    const bool is_read = json_file_read(&config, path, &limits, &ignored) == DEBERTA_OK;
-    const json_t *id = json_object_get(config, "pad_token_id");
-    const int64_t found = is_read && json_is_integer(id) ? (int64_t)json_integer_value(id) : 0;
-    json_decref(config);
-    free(path);
-    return found;
-}
-
 /* Notes once if a row of a file begins or ends in padding that no mask hides. */
-static void note_unmasked(const common_options *options, const padded *p, const char *folder)
+static void note_unmasked(const common_options *options, const padded *p, int64_t padding)
 {
     if (p->mask || p->columns < 2) return;
-    const int64_t padding = padding_id(folder);
     for (size_t r = 0; r < p->rows; r++) {
         const int64_t *ids = p->ids + r * p->columns;
         if (ids[0] != padding && ids[p->columns - 1] != padding) continue;
@@ -396,7 +378,7 @@ void input_read(const reading_options *options, const char *model_folder, const 
     if (status == DEBERTA_OK && info) status = check_lengths(input, options, p.source, &error);
     if (status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
     const char *source = p.source;
-    if (status == DEBERTA_OK && path) note_unmasked(common, &p, model_folder);
+    if (status == DEBERTA_OK && path && info) note_unmasked(common, &p, info->padding_id);
     padded_free(&p);
     /* An error in --ids is one of the command line; other sources are files. */
     if (options->ids.count && status == DEBERTA_E_ARGUMENT) usage_wrong(common, "%s", error.message);

@@ -57,8 +57,8 @@ void label_numbers_settle(label_numbers *numbers, size_t *places)
 {
     const size_t labels = numbers->labels;
     for (size_t code = 0; code < 2 * labels; code++) {
-        const size_t number = code < labels ? number_of(labels, numbers->names[code] ? numbers->names[code] : "")
-                                            : code - labels;
+        const size_t number =
+            code < labels ? number_of(labels, numbers->names[code] ? numbers->names[code] : "") : code - labels;
         places[code] = numbers->number_line ? number : code;
         if (!numbers->said || !numbers->said[code]) continue;
         if (numbers->number_line)

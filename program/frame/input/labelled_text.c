@@ -157,8 +157,8 @@ static deberta_status check_column(const text_stream *stream, size_t column, con
     return DEBERTA_OK;
 }
 
-static deberta_status check_header(text_stream *stream, const text_record *record, const char *tab,
-                                   bool has_choices, deberta_error *err)
+static deberta_status check_header(text_stream *stream, const text_record *record, const char *tab, bool has_choices,
+                                   deberta_error *err)
 {
     const char *end = record->text + record->text_bytes, *stop;
     for (size_t column = 1; tab && tab < end; column++, tab = stop) {

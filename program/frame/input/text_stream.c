@@ -256,12 +256,12 @@ static deberta_status find_form(text_stream *stream, size_t bytes, deberta_error
     if (stream->form_known) return DEBERTA_OK;
     text_form_find(&form, stream->path, stream->buffer, bytes, stream->names->columns);
     if (*form.refusal)
-        DEBERTA_FAIL(
-            err, DEBERTA_E_FORMAT, "%s: %s%s%s", stream->path, form.refusal,
-            form.document && stream->names->pair_required ? options_text(&stream->options->common, ", with \"%s\" and \"%s\"",
-                                                        stream->names->text, stream->names->pair)
-                                         : "",
-            form.document && options_find(command, "ids") ? "; --input takes one batch of ids" : "");
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s%s%s", stream->path, form.refusal,
+                     form.document && stream->names->pair_required
+                         ? options_text(&stream->options->common, ", with \"%s\" and \"%s\"", stream->names->text,
+                                        stream->names->pair)
+                         : "",
+                     form.document && options_find(command, "ids") ? "; --input takes one batch of ids" : "");
     if (*form.note) say_note(&stream->options->common, "note: %s: %s", stream->path, form.note);
     stream->json = form.objects;
     stream->form_known = !form.open;
