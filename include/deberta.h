@@ -204,7 +204,8 @@ typedef struct deberta_model_options {
 /* Opens a model. path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge
  * v3-xsmall v3-small v3-base v3-large mdeberta-base and keys layers, vocab, seed, buckets, heads, hidden, intermediate
  * and others; an unknown key is an error that lists them. DEBERTA_E_FILE, DEBERTA_E_FORMAT: a file is missing or
- * damaged, or a tensor has another shape than the configuration says. DEBERTA_E_UNSUPPORTED: another kind of model.
+ * damaged, a tensor has another shape than the configuration says, or a weight is not finite or beyond 2^10 (2^30 in a
+ * head), with which sums could overflow; rows of the word table are checked as they are read. DEBERTA_E_UNSUPPORTED: another kind of model.
  * DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system. */
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
@@ -488,9 +489,9 @@ typedef struct deberta_outputs {
 DEBERTA_API deberta_status deberta_encode(deberta_session *session, const deberta_batch *batch,
                                           deberta_outputs *outputs, deberta_error *err);
 
-/* Checks the last encode's H[L]: DEBERTA_E_FORMAT, with the place, if a value is not finite. Damaged weights cause
- * that, and no other check reports it: a NaN in one of them spreads to all tokens, without an error of the kernels. Not
- * part of deberta_encode, because weights may be edited on purpose. DEBERTA_E_ARGUMENT: nothing has been encoded. */
+/* Checks the last encode's H[L]: DEBERTA_E_FORMAT, with the place, if a value is not finite. Edits of hidden states and
+ * trained weights can cause that; a checkpoint's weights are checked as they are read, see deberta_model_open. Not part
+ * of deberta_encode, because an edit may be meant so. DEBERTA_E_ARGUMENT: nothing has been encoded. */
 DEBERTA_API deberta_status deberta_session_check_finite(const deberta_session *session, deberta_error *err);
 
 /* ----------------------------------------------------------------------------------------------------------- tasks */

@@ -117,15 +117,22 @@ static bool is_formula(const char *from, const char *to)
     return fine && found > 0;
 }
 
-static void put_plain(char c, FILE *out)
+/* Writes a byte as what it is in every font encoding: OT1 has other letters in the places of < > | and ". Fonts join
+ * two hyphens, quotes or commas, and a question mark with a backquote; a kern of no width keeps them apart. */
+static void put_plain(char c, char next, FILE *out)
 {
     if (strchr("&%$#_{}", c)) fputc('\\', out);
     switch (c) {
+    case '<': fputs("\\textless{}", out); break;
+    case '>': fputs("\\textgreater{}", out); break;
+    case '|': fputs("\\textbar{}", out); break;
+    case '"': fputs("\\texttt{\\char34}", out); break;
     case '\\': fputs("\\textbackslash{}", out); break;
     case '~': fputs("\\textasciitilde{}", out); break;
     case '^': fputs("\\textasciicircum{}", out); break;
     default: fputc(c, out);
     }
+    if (strchr("-'`,<>", c) ? next == c : strchr("?!", c) && next == '`') fputs("\\kern0pt{}", out);
 }
 
 /* Returns the end of a radicand whose root sign is before `from`: an expression in parentheses, which are left out,
@@ -179,7 +186,7 @@ static void put_mixed(const char *from, const char *to, FILE *out)
         const symbol *s = word_symbol(&c);
         if (!s) {
             if (c.bytes == 1)
-                put_plain(*c.at, out);
+                put_plain(*c.at, c.at + 1 < c.end ? c.at[1] : ' ', out);
             else
                 fwrite(c.at, 1, c.bytes, out);
             continue;

@@ -115,6 +115,16 @@ static void measure_bar_numbers(const draw_list *list, attention_plan *p)
     free_cells(p);
 }
 
+/* Pools what is finer than the pixels of a PNG; the layout stays. */
+static void pool_pixels(const draw_list *list, attention_plan *p, figure_notes *notes)
+{
+    const size_t columns = heatmap_pool(p->cell, draw_pixel(list)),
+                 rows = heatmap_pool(p->cell_height, draw_pixel(list));
+    notes->coarse = columns > p->pool || rows > p->row_pool;
+    if (columns > p->pool) p->pool = columns;
+    if (rows > p->row_pool) p->row_pool = rows;
+}
+
 /* ------------------------------------------------------------------------------------------------------- drawing */
 
 /* Draws a rule at the beginning of the second text of a pair, which extends a little into the labels. */
@@ -382,6 +392,7 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     measure_bar_numbers(list, &p);
     DEBERTA_TRY_OR_FAIL(status, attention_plan_arrange(&p, list, err));
     notes->positions = !attention_plan_shows_tokens(&p);
+    pool_pixels(list, &p, notes);
     prepare_cells(&p, notes);
     choose_scales(&p, notes);
     DEBERTA_TRY_OR_FAIL(status, plan_cell_numbers(list, &p, err));

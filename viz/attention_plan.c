@@ -175,14 +175,6 @@ static void measure_height(const draw_list *list, attention_plan *p)
     p->header += (double)p->bar_lines * attention_row_bars_height(&bars);
 }
 
-/* Returns the number of tokens in a cell. If labels leave no room for cells, all tokens share one, and the check of
- * the plan reports it. */
-static size_t pool_of(const attention_plan *p, double cell)
-{
-    double pooled = cell > 0 ? ceil(p->pixel / cell - 1e-9) : INFINITY;
-    return cell >= p->pixel ? 1 : pooled < 1e9 ? (size_t)pooled : (size_t)1000000000;
-}
-
 /* Returns true if a row title is longer than its row is high, and has to be above it. */
 static bool titles_need_width(const draw_list *list, const attention_plan *p)
 {
@@ -221,8 +213,9 @@ static void attention_plan_measure(const draw_list *list, attention_plan *p, siz
         measure_width(list, p, across);
         measure_height(list, p);
     }
-    p->pool = pool_of(p, p->cell);
-    p->row_pool = pool_of(p, p->cell_height);
+    /* If labels leave no room for cells, all tokens share one, and the check of the plan reports it. */
+    p->pool = heatmap_pool(p->cell, p->pixel);
+    p->row_pool = heatmap_pool(p->cell_height, p->pixel);
 }
 
 /* Returns the height from the first panel title to below the name of the key axis. */

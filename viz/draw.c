@@ -41,7 +41,7 @@ struct draw_list {
     draw_ruler ruler;
     item *items;
     size_t count, capacity;
-    double width, height, origin_x, origin_y;
+    double width, height, origin_x, origin_y, pixel;
 };
 
 /* ------------------------------------------------------------------------------------------------------- the list */
@@ -69,6 +69,8 @@ void draw_set_page(draw_list *list, double width, double height)
 
 double draw_page_width(const draw_list *list) { return list->width; }
 double draw_page_height(const draw_list *list) { return list->height; }
+void draw_set_pixel(draw_list *list, double mm) { list->pixel = mm; }
+double draw_pixel(const draw_list *list) { return list->pixel; }
 
 /* Moves a primitive. Points belong to paths; other kinds use rect or place, and moving both is harmless. */
 static void move_right(item *it, double by)

@@ -94,6 +94,9 @@ void draw_list_free(draw_list **list);
 void draw_set_page(draw_list *list, double width, double height);
 double draw_page_width(const draw_list *list);
 double draw_page_height(const draw_list *list);
+/* Sets the size in mm of the pixels that the drawing becomes, where they are coarse; 0 until then. */
+void draw_set_pixel(draw_list *list, double mm);
+double draw_pixel(const draw_list *list);
 /* Makes the page that wide, with the drawing in its middle. */
 void draw_widen_page(draw_list *list, double width);
 /* Moves everything that is appended from now on by (x, y). */

@@ -204,17 +204,8 @@ static void canvas_disc(void *self, draw_point centre, double radius, draw_colou
     fill_and_stroke(on->cairo, fill, outline);
 }
 
-/* Returns true if the cells of a matrix are smaller than the pixels of a PNG; nearest neighbour would leave some
- * out. */
-static bool has_tiny_cells(const canvas *on, size_t rows, size_t columns)
-{
-    double width = 1, height = 1;
-    cairo_user_to_device_distance(on->cairo, &width, &height);
-    return !on->vector && rows > 1 && columns > 1 && (width < 1 || height < 1);
-}
-
-/* Draws one pixel for each cell by nearest neighbour, since a viewer must not blend cells. If a PNG has fewer pixels
- * than cells, these are averaged. */
+/* Draws one pixel for each cell by nearest neighbour, since a viewer must not blend cells. Layouts draw no cell that is
+ * smaller than a pixel. */
 static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     canvas *on = self;
@@ -234,15 +225,8 @@ static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t 
     cairo_translate(on->cairo, rect.x, rect.y);
     cairo_scale(on->cairo, rect.width / (double)columns, rect.height / (double)rows);
     cairo_set_source_surface(on->cairo, image, 0, 0);
-    const bool averaged = has_tiny_cells(on, rows, columns);
-    cairo_pattern_set_filter(cairo_get_source(on->cairo), averaged ? CAIRO_FILTER_GOOD : CAIRO_FILTER_NEAREST);
-    if (averaged) { /* edges are not blended with the outside */
-        cairo_pattern_set_extend(cairo_get_source(on->cairo), CAIRO_EXTEND_PAD);
-        cairo_rectangle(on->cairo, 0, 0, (double)columns, (double)rows);
-        cairo_fill(on->cairo);
-    } else {
-        cairo_paint(on->cairo);
-    }
+    cairo_pattern_set_filter(cairo_get_source(on->cairo), CAIRO_FILTER_NEAREST);
+    cairo_paint(on->cairo);
     cairo_restore(on->cairo);
     cairo_surface_destroy(image);
 }

@@ -263,14 +263,19 @@ static void free_outputs(output *outputs, size_t count)
     free(outputs);
 }
 
-/* Lays out a figure. Release ruler and list also after a failure. */
-static deberta_status lay_out(figure_layout layout, const void *what, const figure_style *filled, draw_ruler *ruler,
-                              draw_list **list, figure_notes *notes, deberta_error *err)
+/* Lays out a figure for pixels of this size, 0: fine ones. Release ruler and list also after a failure. */
+static deberta_status lay_out(figure_layout layout, const void *what, const figure_style *filled, double pixel,
+                              draw_ruler *ruler, draw_list **list, figure_notes *notes, deberta_error *err)
 {
-    draw_cairo_ruler_create(ruler, filled->font);
+    *notes = (figure_notes){0};
+    if (!ruler->methods) draw_cairo_ruler_create(ruler, filled->font);
+    draw_list_free(list);
     draw_list_create(list, *ruler);
+    draw_set_pixel(*list, pixel);
     DEBERTA_TRY(layout(*list, what, notes, err));
     if (filled->exact_width && draw_page_width(*list) < filled->width_mm) draw_widen_page(*list, filled->width_mm);
+    notes->page_width = draw_page_width(*list);
+    notes->page_height = draw_page_height(*list);
     return DEBERTA_OK;
 }
 
@@ -282,12 +287,34 @@ deberta_status figure_check(figure_layout layout, const void *what, const figure
     figure_notes own_notes = {0};
     draw_ruler ruler = {0};
     draw_list *list = NULL;
-    const deberta_status status = lay_out(layout, what, &filled, &ruler, &list, notes ? notes : &own_notes, err);
-    if (notes && status == DEBERTA_OK) notes->page_width = draw_page_width(list);
-    if (notes && status == DEBERTA_OK) notes->page_height = draw_page_height(list);
+    const deberta_status status = lay_out(layout, what, &filled, 0, &ruler, &list, notes ? notes : &own_notes, err);
     draw_list_free(&list);
     draw_cairo_ruler_free(&ruler);
     return status;
+}
+
+/* Returns the size of a pixel in mm if the layout's own grid is finer, and 0 otherwise. */
+static double coarse_pixel(const figure_style *style, figure_format format)
+{
+    const double pixel = 25.4 / style->dpi;
+    return format == FORMAT_PNG && pixel > figure_grid_mm * (1 + 1e-9) ? pixel : 0;
+}
+
+/* Lays out and encodes the outputs of coarse pixels, or the others, if there are any. */
+static deberta_status encode_some(figure_layout layout, const void *what, const figure_style *style, bool coarse,
+                                  output *outputs, size_t count, draw_list **list, draw_ruler *ruler,
+                                  figure_notes *notes, deberta_error *err)
+{
+    bool laid_out = false;
+    for (size_t i = 0; i < count; i++) {
+        const double pixel = coarse_pixel(style, outputs[i].format);
+        if ((pixel > 0) != coarse) continue;
+        if (!laid_out) DEBERTA_TRY(lay_out(layout, what, style, pixel, ruler, list, notes, err));
+        laid_out = true;
+        notes->missing_glyphs = draw_cairo_missing_glyphs(*list, ruler);
+        DEBERTA_TRY(figure_encode(*list, ruler, style, outputs[i].format, &outputs[i].bytes, err));
+    }
+    return DEBERTA_OK;
 }
 
 /* Checks that no path occurs twice: one file cannot hold two figures. */
@@ -319,12 +346,9 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
         outputs[i].path = paths[i];
         DEBERTA_TRY_OR_FAIL(status, format_of(paths[i], &outputs[i].format, err));
     }
-    DEBERTA_TRY_OR_FAIL(status, lay_out(layout, what, &filled, &ruler, &list, told, err));
-    told->missing_glyphs = draw_cairo_missing_glyphs(list, &ruler);
-    told->page_height = draw_page_height(list);
-    told->page_width = draw_page_width(list);
-    for (size_t i = 0; i < path_count; i++)
-        DEBERTA_TRY_OR_FAIL(status, figure_encode(list, &ruler, &filled, outputs[i].format, &outputs[i].bytes, err));
+    for (int coarse = 0; coarse < 2; coarse++)
+        DEBERTA_TRY_OR_FAIL(status,
+                            encode_some(layout, what, &filled, coarse, outputs, path_count, &list, &ruler, told, err));
     DEBERTA_TRY_OR_FAIL(status, write_outputs(outputs, path_count, err));
 fail:
     free_clean_style(&filled);

@@ -41,6 +41,7 @@ typedef struct figure_notes {
     /* columns that share one drawn cell, and rows unless pooled_rows is set; 0 or 1: none */
     size_t pooled;
     size_t pooled_rows; /* rows that share one drawn cell; 0: as many as columns */
+    bool coarse;        /* true: they share it because a PNG has fewer dots per inch than layouts have */
     /* characters that no installed font has; without a note in the figure, where they are visible */
     size_t missing_glyphs;
     bool positions;                 /* true: tokens did not fit, and axes show positions */
@@ -49,8 +50,8 @@ typedef struct figure_notes {
 
 /* Smallest type of a figure in pt, and its fonts. */
 enum { FIGURE_SMALLEST_TYPE = 5 };
-/* Grid in mm to which layouts snap cells; finer cells are pooled, whatever the resolution of a PNG, so that every
- * format and every resolution shows one layout. */
+/* Grid in mm to which layouts snap cells, whatever the resolution of a PNG, so that every format and every resolution
+ * shows one layout. Finer cells are pooled, in a PNG also cells that are finer than its pixels. */
 static const double figure_grid_mm = 25.4 / 300;
 figure_style figure_defaults(const figure_style *style);
 draw_font figure_font(const figure_style *style);       /* for text */
@@ -86,8 +87,8 @@ typedef deberta_status (*figure_layout)(draw_list *list, const void *what, figur
 deberta_status figure_check(figure_layout layout, const void *what, const figure_style *style, figure_notes *notes,
                             deberta_error *err);
 
-/* Runs layout once and saves the drawing into every path, by suffix: .png .svg .pdf. All files are complete or none
- * is changed: suffixes are checked first, and that no path occurs twice; bytes are made in memory, written next to
- * the target and renamed. notes may be NULL. */
+/* Saves a figure into every path, by suffix: .png .svg .pdf. Runs layout once, and again for a PNG of few dots per
+ * inch, whose cells may have to be pooled. All files are complete or none is changed: suffixes are checked first, and
+ * that no path occurs twice; bytes are made in memory, written next to the target and renamed. notes may be NULL. */
 deberta_status figure_save(figure_layout layout, const void *what, const figure_style *style, const char *const *paths,
                            size_t path_count, figure_notes *notes, deberta_error *err);

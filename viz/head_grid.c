@@ -20,6 +20,7 @@ typedef struct plan {
     const palette *map;
     double left, top, width, height; /* place and size of the first thumbnail */
     size_t pool;
+    bool coarse;          /* true: pooled for the pixels of a PNG */
     heatmap_cells *cells; /* [layers][heads] */
     heatmap_scale scale;
 } plan;
@@ -69,6 +70,9 @@ static void head_grid_measure(const draw_list *list, plan *p)
     /* even cells where that costs little width */
     if (each >= 1 && each * drawn >= 0.85 * pixels) pixels = each * drawn;
     p->width = pixels * pixel;
+    const size_t coarse = heatmap_pool(p->width / (double)spec->keys, draw_pixel(list));
+    p->coarse = coarse > p->pool;
+    if (p->coarse) p->pool = coarse;
     p->height = p->width * (double)spec->queries / (double)spec->keys;
     p->style.width_mm = figure_page_width(&p->style, p->left + (double)spec->heads * (p->width + gap) - gap + margin);
 }
@@ -91,6 +95,7 @@ static void head_grid_prepare(plan *p, figure_notes *notes)
     heatmap_choose(&p->scale, spec->kind, &spec->scale, together, present);
     notes->clipped = p->scale.below + p->scale.above;
     notes->pooled = p->pool;
+    notes->coarse = p->coarse;
     free(together);
 }
 

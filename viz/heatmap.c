@@ -99,6 +99,12 @@ void heatmap_cells_free(heatmap_cells *cells)
     *cells = (heatmap_cells){0};
 }
 
+size_t heatmap_pool(double cell, double pixel)
+{
+    const double pooled = cell > 0 ? ceil(pixel / cell - 1e-9) : INFINITY;
+    return cell >= pixel ? 1 : pooled < 1e9 ? (size_t)pooled : (size_t)1000000000;
+}
+
 /* ---------------------------------------------------------------------------------------------------------- scale */
 
 deberta_status heatmap_check_choice(const heatmap_choice *choice, heatmap_kind kind, deberta_error *err)

@@ -42,6 +42,8 @@ typedef struct heatmap_cells {
 void heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
                      size_t row_pool, size_t column_pool);
 void heatmap_cells_free(heatmap_cells *cells);
+/* Returns how many cells of this size share a drawn one, so that none is finer than a pixel; 10^9 for no size. */
+size_t heatmap_pool(double cell, double pixel);
 
 /* ---------------------------------------------------------------------------------------------------------- scale */
 

@@ -24,7 +24,7 @@ PARTS = [f"-DHAVE_{name}=0" for name in ("AVX2", "AVX512", "AVXVNNI", "AVX512VNN
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-gnu-statement-expression"]
 # Kernels are compiled for speed, all else for size, but for the loops that a model is opened with: those that widen weights, check tries.
 FAST = {"tensor.c", "normalizer.c"}
-ONCE = {"io", "load"}  # rooms that are at work while a model is opened
+ONCE = {"io", "load", "config.c", "config_keys.c", "precision.c", "wrapper.c"}  # rooms and files that are at work while a model is opened
 FLAGS = ["-std=gnu17", "-Os", "-DNDEBUG", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
          "-D_GNU_SOURCE", "-DDEBERTA_UNSTABLE", "-DBUILDING_DEBERTA=1", "-DTHREADS_OPENMP=0", "-DO_PATH=O_RDONLY", "-D_WASI_EMULATED_PROCESS_CLOCKS",
          "-D_WASI_EMULATED_SIGNAL", "-D_WASI_EMULATED_MMAN", "-mbulk-memory", "-mnontrapping-fptoint", "-msign-ext", "-mmutable-globals"]
@@ -102,7 +102,7 @@ class Build:
         sources = [path.relative_to(ROOT) for path in sorted((ROOT / "core").rglob("*.c")) if path.name not in REPLACED]
         objects = []
         for path in sources:
-            speed = ["-O3", *["-msimd128"] * simd] if path.name in FAST else ["-Oz"] if path.parts[1] in ONCE else []
+            speed = ["-O3", *["-msimd128"] * simd] if path.name in FAST else ["-Oz"] if {path.parts[1], path.name} & ONCE else []
             objects.append(self.compile(path, [*ours, *speed], "-simd" if simd and path.name in {"cpu.c", "dispatch.c", *FAST} else ""))
         objects += [self.compile(f"wasm/platform/{name}.c", ours) for name in ("one_thread", "no_zip", "read_only", "fmaf")]
         kernels = [*ours, "-O3", *(["-DKERNELS_WITHOUT_TRAINING"] if not training else [])]

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/numbers.h"
 #include "core/base/text.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -265,6 +266,16 @@ static void convert_tensor(uint8_t *values, size_t value_bytes, const stored_ten
         first += piece;
         count -= piece;
     }
+}
+
+float largest_magnitude(const float *values, size_t count)
+{
+    int32_t most = 0;
+    for (size_t k = 0; k < count; k++) {
+        const int32_t bits = magnitude_bits(values[k]);
+        most = bits > most ? bits : most;
+    }
+    return magnitude_of_bits(most);
 }
 
 void tensor_convert_f32(float *values, const stored_tensor *stored, const uint8_t *storage, size_t first, size_t count)

@@ -186,8 +186,8 @@ static void find_object(text_form *form, const char *at, const char *end, bool i
         if (!is_json)
             NOTE(form, "its first line is a JSON object: lines are read as objects, as those of a .jsonl file are");
     } else if (is_json) {
-        REFUSE(form, "its first line is no whole JSON object, expected one object a line (.jsonl); --input takes one "
-                     "batch of ids");
+        REFUSE(form, "its first line is no whole JSON object, expected one object a line (.jsonl)");
+        form->document = true;
     } else if (json_is_object(object) || behind == end || *behind == '"') {
         NOTE(form, "its first line looks like JSON and is no object with a known key: lines are read as texts");
     }

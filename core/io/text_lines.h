@@ -32,6 +32,7 @@ typedef struct text_form {
     bool objects;
     bool open; /* whether the line is blank, decides nothing, and the caller must try the next one */
     char note[TEXT_FORM_SENTENCE_BYTES], refusal[TEXT_FORM_SENTENCE_BYTES]; /* note to follow "FILE: "; "" for none */
+    bool document; /* refused, since it is a JSON document of several lines */
 } text_form;
 
 /* Returns whether the suffix alone decides the form. */

@@ -297,6 +297,7 @@ deberta_status load_encoder(weight_loader *loader, deberta_model *model, positio
                             deberta_error *err)
 {
     loader->counting = true;
+    loader->most = LARGEST_WEIGHT;
     loader->prefix[0] = '\0';
     DEBERTA_TRY(load_embeddings(loader, model, err));
     DEBERTA_TRY(load_relative_table(loader, model, workspace, err));

@@ -130,6 +130,7 @@ deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_e
     model_tasks *tasks = &model->tasks;
     tasks->present = 0;
     loader->counting = false;
+    loader->most = LARGEST_WEIGHT_OF_HEADS;
     if (loader->pass == LOAD_CHECK) tasks->unfit = 0;
     for (unsigned head = 0; head < sizeof head_loader / sizeof *head_loader; head++) {
         const unsigned before = tasks->present;

@@ -82,14 +82,16 @@ static const float *view_weight(const weight_loader *loader, const weight_tensor
     return loader->source->view ? loader->source->view(loader->source->context, from) : NULL;
 }
 
-/* Returns the 16 rows of a panel in the file, or NULL if they must be read, scaled, spread or padded with zeros. */
-static const float *view_panel(const matrix_reading *reading, size_t panel)
+/* Returns the 16 rows of a panel in the file, or NULL if they must be read, scaled, spread or padded with zeros; *of is
+ * the part that has them. */
+static const float *view_panel(const matrix_reading *reading, size_t panel, size_t *of)
 {
     const matrix_plan *plan = reading->plan;
     size_t output = panel * PANEL, group_index = output / plan->padded_group, lane = output % plan->padded_group;
     size_t part = group_index / plan->groups, group = group_index % plan->groups;
     if (part >= plan->part_count || !reading->views[part] || lane + PANEL > plan->group_rows) return NULL;
     const matrix_part *from = &plan->parts[part];
+    *of = part;
     return reading->views[part] + (from->first_row + group * from->row_step + lane) * plan->columns;
 }
 
@@ -134,18 +136,19 @@ static const float *panel_rows(matrix_reading *reading, size_t panel, size_t wor
 {
     const matrix_plan *plan = reading->plan;
     float *stored = worker_scratch_of(reading, worker), *rows = stored + plan->columns;
-    const float *view = view_panel(reading, panel);
+    size_t part;
+    deberta_error error;
+    deberta_status status = DEBERTA_OK;
+    const float *view = view_panel(reading, panel, &part);
     *ld = view ? plan->columns : plan->depth;
-    if (view) return view;
-    for (size_t lane = 0; lane < PANEL; lane++) {
-        deberta_error error;
-        deberta_status status =
-            matrix_loader_read_row(reading, panel * PANEL + lane, stored, rows + lane * plan->depth, &error);
-        if (status == DEBERTA_OK) continue;
-        note_failure(reading, status, &error);
-        return NULL;
-    }
-    return rows;
+    if (view)
+        status = weights_check(&reading->weights[part], (size_t)(view - reading->views[part]), view,
+                               PANEL * plan->columns, reading->loader->most, &error);
+    for (size_t lane = 0; !view && lane < PANEL && status == DEBERTA_OK; lane++)
+        status = matrix_loader_read_row(reading, panel * PANEL + lane, stored, rows + lane * plan->depth, &error);
+    if (status == DEBERTA_OK) return view ? view : rows;
+    note_failure(reading, status, &error);
+    return NULL;
 }
 
 static size_t last_panel(const matrix_reading *reading, size_t task)

@@ -1,6 +1,7 @@
 /* Finds, reads, scales and packs single tensors, in any pass of the loader. SPDX-License-Identifier: MIT */
 #include "core/load/weight_loader.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,29 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored)
         .forget = forget_in_checkpoint,
         .next = next_in_checkpoint,
     };
+}
+
+/* ---------------------------------------------------------------------------------------------------------- reading */
+
+deberta_status weights_check(const weight_tensor *from, size_t first, const float *values, size_t count, float most,
+                             deberta_error *err)
+{
+    /* What a training or a made-up model computes is no file's damage. */
+    if (!from->stored || largest_magnitude(values, count) <= most) return DEBERTA_OK;
+    while (fabsf(*values) <= most) {
+        values++;
+        first++;
+    }
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                 "%s: value %zu of tensor '%s' is %g, expected at most %g: weights of the model are damaged", from->place,
+                 first, from->name, (double)*values, (double)most);
+}
+
+deberta_status loader_read(const weight_loader *loader, const weight_tensor *from, size_t first, size_t count,
+                           float *values, deberta_error *err)
+{
+    DEBERTA_TRY(loader->source->read(loader->source->context, from, first, count, values, err));
+    return weights_check(from, first, values, count, loader->most, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- finding */

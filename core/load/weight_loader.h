@@ -78,6 +78,7 @@ typedef struct weight_loader {
     executor *executor;
     const load_listener *listener; /* NULL: no listener */
     char prefix[40];               /* prefix of all names, such as "encoder.layer.3." */
+    float most;                    /* largest magnitude of a weight, for weights_check */
     bool counting;                 /* whether checked tensors add to `parameters` */
     bool unsmoothed;               /* whether to leave large channels as they are, for a check */
     size_t parameters;
@@ -95,11 +96,17 @@ typedef struct weight_loader {
 /* Allocates the scratch of the reading pass; release with free(loader->scratch). */
 deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err);
 
-static inline deberta_status loader_read(const weight_loader *loader, const weight_tensor *from, size_t first,
-                                         size_t count, float *values, deberta_error *err)
-{
-    return loader->source->read(loader->source->context, from, first, count, values, err);
-}
+/* Refuses a checkpoint's weights that are no numbers or of a larger magnitude than `most`. Damage is noticed here, since
+ * later an activation may hide it: GELU(-inf) is 0. With 2^10 for the encoder and 2^30 for the heads, which come after
+ * it, no sum of a model with f^2 h^3 < 2^65 can overflow: a norm's sum of squares, the largest, is below
+ * 2^62 f^2 h^3. */
+#define LARGEST_WEIGHT 0x1p10f
+#define LARGEST_WEIGHT_OF_HEADS 0x1p30f
+deberta_status weights_check(const weight_tensor *from, size_t first, const float *values, size_t count, float most,
+                             deberta_error *err);
+/* Reads and checks weights. */
+deberta_status loader_read(const weight_loader *loader, const weight_tensor *from, size_t first, size_t count,
+                           float *values, deberta_error *err);
 static inline void loader_forget(const weight_loader *loader, const weight_tensor *from)
 {
     if (loader->source->forget) loader->source->forget(loader->source->context, from);

@@ -1,7 +1,6 @@
 /* Reads word rows where they lie, and rounds them in low precision. SPDX-License-Identifier: MIT */
 #include "core/load/word_table.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,24 +25,12 @@ void word_table_view(word_table *table, const void *memory)
     table->integers = (const uint8_t *)memory + scales_bytes(table);
 }
 
-/* Returns the largest |w|; infinity or NaN if one is. */
-static float largest_of(const float *row, size_t width)
-{
-    int32_t most = 0;
-    for (size_t e = 0; e < width; e++) {
-        const int32_t bits = magnitude_bits(row[e]);
-        most = bits > most ? bits : most;
-    }
-    return magnitude_of_bits(most);
-}
-
 /* Returns a row's scale, and in *inverse the factor that makes its weights integers; 0: all of them become 0. */
 static float scale_of(const word_table *table, const float *row, float *inverse)
 {
     const float most = table->digits == 1 ? INT8_MAX : INT16_MAX;
-    const float largest = largest_of(row, word_table_width_of(table));
-    *inverse = largest >= 0x1p-100f && largest < INFINITY ? most / largest : 0;
-    if (!(largest < INFINITY)) return NAN;
+    const float largest = largest_magnitude(row, word_table_width_of(table));
+    *inverse = largest >= 0x1p-100f ? most / largest : 0;
     return *inverse > 0 ? largest / most : 0;
 }
 
@@ -74,6 +61,14 @@ static void store_row(const word_table *table, size_t row, const float *from, fl
     }
 }
 
+static deberta_status read_stored(const word_table *table, const weight_source *source, size_t first, size_t rows,
+                                  float *values, deberta_error *err)
+{
+    const size_t width = word_table_width_of(table);
+    DEBERTA_TRY(source->read(source->context, &table->stored, first * width, rows * width, values, err));
+    return weights_check(&table->stored, first * width, values, rows * width, LARGEST_WEIGHT, err);
+}
+
 deberta_status word_table_store(const word_table *table, const weight_source *source, void *memory, deberta_error *err)
 {
     enum { ROWS = 64 };
@@ -84,7 +79,7 @@ deberta_status word_table_store(const word_table *table, const weight_source *so
     memset(memory, 0, word_table_bytes(table));
     for (size_t first = 0; first < rows && status == DEBERTA_OK; first += ROWS) {
         const size_t count = minimum(ROWS, rows - first);
-        status = source->read(source->context, &table->stored, first * width, count * width, values, err);
+        status = read_stored(table, source, first, count, values, err);
         for (size_t k = 0; k < count && status == DEBERTA_OK; k++)
             store_row(table, first + k, values + k * width, scales, (uint8_t *)memory + scales_bytes(table));
     }
@@ -110,8 +105,7 @@ deberta_status word_table_read(const word_table *table, const weight_source *sou
                                float *values, deberta_error *err)
 {
     const size_t width = word_table_width_of(table);
-    if (!table->integers)
-        DEBERTA_TRY(source->read(source->context, &table->stored, first * width, rows * width, values, err));
+    if (!table->integers) DEBERTA_TRY(read_stored(table, source, first, rows, values, err));
     for (size_t k = 0; k < rows; k++) {
         if (table->integers)
             word_table_read_row(table, first + k, values + k * width);

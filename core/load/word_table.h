@@ -6,7 +6,7 @@
  *     int8     scale = max |w| / 127,      w' = scale rint(w 127 / max |w|)
  *     int16    scale = max |w| / 32767,    w' = scale rint(w 32767 / max |w|)
  *
- * all of them 0 unless 2^-100 <= max |w|, and NaN if one weight is not finite. A checkpoint's rows are rounded as they
+ * all of them 0 unless 2^-100 <= max |w|. A read checks the weights, since opening does not. A checkpoint's rows are rounded as they
  * are read; a packed file (packed_file.h) has the integers. Both give the same bits, so a packed file needs no other
  * file for its words.
  *

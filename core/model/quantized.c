@@ -1,8 +1,9 @@
 /* Packs integers in the order in which they are multiplied. SPDX-License-Identifier: MIT */
 #include "core/model/quantized.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "core/io/tensor.h"
 
 void quantized_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, size_t depth, size_t digits)
 {
@@ -31,26 +32,12 @@ typedef struct output_block {
     int8_t high[PACKED_MAX_BLOCK], low[PACKED_MAX_BLOCK];
 } output_block;
 
-/* Divides by the factors. Returns the largest |w|, NaNs excluded. Weights that are not finite become 0 and make *poison
- * NaN. */
-static float divide_weights(output_block *block, const float *restrict w, const float *restrict factors, size_t depth,
-                            float *poison)
+/* Divides by the factors. Returns the largest |w|. */
+static float divide_weights(output_block *block, const float *restrict w, const float *restrict factors, size_t depth)
 {
-    float *restrict to = block->w, largest = 0;
-    int32_t most = 0;
-    for (size_t k = 0; k < depth; k++) {
-        to[k] = w[k] / factors[k];
-        const int32_t bits = magnitude_bits(to[k]);
-        most = most < bits ? bits : most;
-    }
-    *poison = 0;
-    if (magnitude_of_bits(most) < INFINITY) return magnitude_of_bits(most);
-    for (size_t k = 0; k < depth; k++) {
-        *poison += to[k] * 0.0f;
-        largest = fmaxf(largest, fabsf(to[k]));
-        if (!isfinite(to[k])) to[k] = 0;
-    }
-    return largest;
+    float *restrict to = block->w;
+    for (size_t k = 0; k < depth; k++) to[k] = w[k] / factors[k];
+    return largest_magnitude(to, depth);
 }
 
 static void make_digits(output_block *block, float inverse, size_t depth, int32_t *sums)
@@ -100,11 +87,10 @@ static void store_output(const packed_matrix *m, size_t start, size_t panel, siz
     int8_t *to = m->integers + (quantized_matrix_panel(m, start, panel) - m->integers) + lane * 4;
     int32_t *sums = m->sums + at * m->digits + lane;
     output_block weights;
-    float poison;
-    const float largest = divide_weights(&weights, w, m->factors + start, depth, &poison);
-    const bool usable = largest >= 0x1p-100f && largest < INFINITY;
+    const float largest = divide_weights(&weights, w, m->factors + start, depth);
+    const bool usable = largest >= 0x1p-100f;
     const float inverse = usable ? (m->digits == 1 ? 127.0f : 16256.0f) / largest : 0.0f;
-    m->scales[at + lane] = (usable ? largest / 127.0f : 0.0f) + poison;
+    m->scales[at + lane] = usable ? largest / 127.0f : 0.0f;
     if (m->digits == 1) {
         make_digits(&weights, inverse, depth, sums);
     } else {

@@ -19,7 +19,7 @@ void quantized_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs
  * and output, with w = W / factor:
  *     one digit    scale = max |w| / 127,  b = rint(w 127 / max |w|)
  *     two digits   scale = max |w| / 127,  q = rint(w 16256 / max |w|) as two digits
- * both 0 unless 2^-100 <= max |w| < inf; a weight that is not finite makes the scale a NaN. */
+ * both 0 unless 2^-100 <= max |w|; weights are finite (weights_check). */
 void quantized_matrix_store(const packed_matrix *matrix, size_t panel, const float *rows, size_t ld_rows);
 
 /* Returns the inputs of every block but the last, rounded up to whole tiles. */

@@ -14,7 +14,7 @@ if [ $# -lt 2 ]; then
     echo "usage: $0 SOURCES OUT [STEPS [OPTIONS...]]" >&2
     exit 2
 fi
-sources=$1 out=$2 steps=${3:-36000}
+sources=$1 out=$2 steps=${3:-10000}
 if [ $# -gt 2 ]; then shift 3; else shift 2; fi
 tools=$(cd "$(dirname "$0")/../../tools" && pwd)
 deberta() { command "${DEBERTA:-deberta}" "$@"; }

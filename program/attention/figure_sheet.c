@@ -246,6 +246,10 @@ static void figure_sheet_tell(const figure_sheet *sheet, const figure_notes *not
     const common_options *options = sheet->source->options;
     figure_latex_tell(options, sheet->source->asked->latex, latex, notes->page_height,
                       latex->is_too_high ? sheet_lower(sheet, notes) : NULL);
+    if (notes->coarse)
+        say_note(options, "note: a drawn cell is the mean of %zu \u00d7 %zu cells at %g dpi; fewer share one with %s",
+                 notes->pooled_rows ? notes->pooled_rows : notes->pooled, notes->pooled, sheet->style.dpi,
+                 sheet_remedies(sheet, "dpi 300,token-range A:B"));
     if (notes->missing_glyphs)
         say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
                  notes->missing_glyphs);

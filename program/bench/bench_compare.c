@@ -112,8 +112,9 @@ const command command_bench_compare = {
     .max_arguments = 256,
     .size = sizeof(compare_options),
     .options = table,
-    .example = "  deberta bench compare before.json after.json\n"
-               "  deberta bench compare before1.json before2.json with after1.json after2.json\n"
+    .example = "  for run in before-{1..4} after-{1..4}; do deberta bench models/demo -n 16,64 -o $run.json; done\n"
+               "  deberta bench compare before-1.json after-1.json\n"
+               "  deberta bench compare before-*.json with after-*.json\n"
                "  deberta bench compare sweep.json --by threads\n",
     .run = bench_compare_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " quiet",

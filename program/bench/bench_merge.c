@@ -112,7 +112,8 @@ const command command_bench_merge = {
     .min_arguments = 2,
     .max_arguments = 4096,
     .options = table,
-    .example = "  deberta bench merge part-*.json -o sweep.json\n",
+    .example = "  for n in 16 64; do deberta bench models/demo -n $n -o part-$n.json; done\n"
+               "  deberta bench merge part-*.json -o merged.json\n",
     .run = bench_merge_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
 };

@@ -157,7 +157,8 @@ const command command_bench_plot = {
     .most_outputs = MOST_PATHS,
     .example = "  deberta bench plot sweep.json -o sweep.pdf\n"
                "  deberta bench plot sweep.json --figure roofline --width-mm 85 -o roofline.pdf\n"
-               "  deberta bench plot laptop.json server.json -o both.pdf\n",
+               "  deberta bench models/demo -n 16-128*2 -o mine.json\n"
+               "  deberta bench plot sweep.json mine.json -o both.pdf\n",
     .run = bench_plot_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
 };

@@ -265,9 +265,10 @@ const command command_completion = {
     .name = "completion",
     .summary = "a completion script for a shell",
     .arguments = "bash|zsh|fish",
-    .example = "  source <(deberta completion bash)\n"
-               "  mkdir -p ~/.zfunc && deberta completion zsh > ~/.zfunc/_deberta\n"
-               "  deberta completion fish > ~/.config/fish/completions/deberta.fish\n",
+    .example =
+        "  source <(deberta completion bash)\n"
+        "  mkdir -p ~/.zfunc && deberta completion zsh > ~/.zfunc/_deberta\n"
+        "  mkdir -p ~/.config/fish/completions && deberta completion fish > ~/.config/fish/completions/deberta.fish\n",
     .run = completion_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json quiet",
 };

@@ -153,6 +153,14 @@ static const option tensors[] = {
     {.name = NULL},
 };
 
+static const option results[] = {
+    {"json", 0, NULL, "what the file of --out holds, as JSON on standard output", FLAG_AT(common_options, json),
+     .role = OPTION_SHOWS},
+    {"out", 'o', "PATH", "the file: .safetensors, or .npy or .jsonl for one vector a text",
+     TEXTS_AT(common_options, outs), .role = OPTION_OUTPUT},
+    {.name = NULL},
+};
+
 static const option corpora[] = {
     {"pool", 0, "HOW",
      "one vector a text, its mean over all tokens, frame included, or cls; or none: all tokens (default as "
@@ -172,7 +180,7 @@ static const option corpora[] = {
     {.name = NULL},
 };
 
-static const option_group groups[] = {{tensors, 0, NULL}, {corpora, 0, "corpora"}, {NULL, 0, NULL}};
+static const option_group groups[] = {{tensors, 0, NULL}, {corpora, 0, "corpora"}, {results, 0, "results"}, {NULL, 0, NULL}};
 
 const command command_encode = {
     .name = "encode",
@@ -183,8 +191,7 @@ const command command_encode = {
     .size = sizeof(encode_options),
     .example =
         "  deberta encode models/demo --text 'a new store' -o states.safetensors\n"
-        "  deberta encode deberta-v3-base --input batch.safetensors --attention-layers all --logits -o "
-        "results.safetensors\n"
+        "  deberta encode models/demo --input batch.json --attention-layers all --logits -o results.safetensors\n"
         "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --component-layers all --hidden all -o "
         "states.safetensors\n"
         "  deberta encode models/demo --file corpus.txt --pool mean --resume -o corpus.npy\n"

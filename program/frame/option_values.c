@@ -16,6 +16,8 @@ static uint64_t read_whole(const common_options *options, const option *row, con
     const uint64_t value = strtoull(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && !*end && !errno) return value;
     /* users of -t for --text type a text after it, not a number */
+    if (text[0] == '-' && text[1] && !text[1 + strspn(text + 1, "0123456789")])
+        usage_wrong(options, "--%s: expected a number of at least %zu, found %s", row->name, row->low, text);
     const bool is_text = row->letter == 't' && text[0] && strspn(text, "+-.0123456789") < strlen(text);
     usage_wrong(options, "--%s: expected a whole number, found '%s'%s", row->name, text,
                 is_text && options_find(options->command, "text") ? "; a text is given with --text" : "");
@@ -144,10 +146,24 @@ const char *options_names_read(const char *text, const char *const *names, unsig
     return NULL;
 }
 
+/* Notes an option that has one value and was given another before. */
+static void note_last(const common_options *options, const given_option *given)
+{
+    const option_type type = given->option->type;
+    const bool is_one = type != OPTION_FLAG && type != OPTION_SWITCH && type != OPTION_TEXTS && type != OPTION_PARSED;
+    for (const given_option *before = options->scan->given; is_one && before < given; before++)
+        if (before->option == given->option && strcmp(before->value, given->value) != 0) {
+            say_note(options, "note: --%s has one value, and the last counts: '%s', not '%s'", given->option->name,
+                     given->value, before->value);
+            return;
+        }
+}
+
 void option_values_fill(common_options *options)
 {
     const option_scan *scan = options->scan;
     for (size_t k = 0; k < scan->given_count; k++) fill_one(options, &scan->given[k]);
+    for (size_t k = 0; k < scan->given_count; k++) note_last(options, &scan->given[k]);
     output_names_choose(options);
     for (size_t k = 0; k < scan->given_count; k++) check_combination(options, scan->given[k].option);
     option_outputs_check(options);

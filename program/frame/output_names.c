@@ -151,6 +151,15 @@ static _Noreturn void refuse_name(const common_options *options, command_writes 
                 find_other_way(options, name.form));
 }
 
+/* Refuses the name of a form, such as "json", which would be the name of a file. */
+static void refuse_bare(const common_options *options, const char *path)
+{
+    const name_form form = known_name_of(options_text(options, ".%s", path)).form;
+    if (form == NAMES_ANYTHING || strchr(path, '.') || strchr(path, '/')) return;
+    const char *shown = form == NAMES_JSON && has_json(options) ? "--json shows JSON, and " : "";
+    usage_wrong(options, "--out: '%s' would be the name of a file: %sNAME.%s chooses the form of one", path, shown, path);
+}
+
 /* Returns true if the output may have a name of this form, without --json and --format. */
 static bool is_fitting(const common_options *options, command_writes writes, name_form form)
 {
@@ -176,6 +185,7 @@ void output_names_check(const common_options *options)
         const name_form form = known_name_of(path).form;
         const bool is_picture = name_is_picture(path);
         if (is_picture ? draws : is_said) continue; /* a command that draws checks the kind of picture itself */
+        if (is_file && form == NAMES_ANYTHING) refuse_bare(options, path);
         if (!is_fitting(options, writes, form)) refuse_name(options, writes, path);
     }
 }

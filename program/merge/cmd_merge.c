@@ -111,9 +111,10 @@ const command command_merge = {
     .options = options,
     .size = sizeof(merge_options),
     .example =
+        "  for i in 0 1; do deberta encode models/demo --file corpus.txt -o vectors.npy --shards 2 --shard $i; done\n"
         "  deberta merge vectors.npy.shards --verify              # prints --array=3,7-9 where shards are missing\n"
         "  deberta merge vectors.npy.shards --out vectors.npy     # the bytes that one process would have written\n"
-        "  deberta merge vectors.npy.shards --audit 1% --isa avx2\n"
+        "  deberta merge vectors.npy.shards --audit 50% --isa scalar\n"
         "\nwith --json: {\"shards\", \"items\", \"rows\", \"tokens\", \"bad\", \"problems\", and \"missing\", \"out\" "
         "and "
         "\"sha256\",\n\"audited\", \"differing\" and \"seed\"}\n",

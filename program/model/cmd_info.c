@@ -248,8 +248,7 @@ const command command_info = {
     .name = "info",
     .summary = "the processor, its tiers and kernels; for a model: its shape, tokenizer, memory and heads",
     .arguments = "[MODEL]",
-    .example =
-        "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
+    .example = "  deberta info\n  deberta info synthetic:v3-small\n  deberta info models/demo --json -o model.json\n",
     .run = info_run,
     .without = WITHOUT_CHANCE " threads",
 };

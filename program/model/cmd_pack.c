@@ -87,7 +87,7 @@ const command command_pack = {
     .arguments = "MODEL",
     .options = options,
     .size = sizeof(pack_request),
-    .example = "  deberta pack deberta-v3-base\n  deberta pack --check deberta-v3-base\n",
+    .example = "  deberta pack models/demo\n  deberta pack --check models/demo\n",
     .run = pack_run,
     .without = WITHOUT_CHANCE " isa reference",
 };

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "program/receptive_field/receptive_field_output.h"
 
+#include <math.h>
+
 #include "include/deberta_unstable.h"
 #include "viz/chart_columns.h"
 
@@ -12,7 +14,7 @@ enum { BUCKET_POINTS = 1200, INFLUENCE_CURVES = 3 };
 static const char *const definition_titles[FIELD_DEFINITIONS] = {"run", "unique set", "contiguous", "hull"};
 static const char *const formula_titles[FIELD_FORMULAS] = {"(2k−1)n", "2(k−1)n", "1+2(k−1)n", "1+(2k−1)n", "1+(2k−3)n"};
 enum { DRAWN_FORMULA = 0 }; /* formula that is quoted most */
-enum { RUN_LOOK = 1, FORMULA_LOOK = 2, HULL_LOOK = 3, WEIGHTS_LOOK = 4 };
+enum { RUN_LOOK = 1, FORMULA_LOOK = 2, HULL_LOOK = 3, WEIGHTS_LOOK = 4, ENDLESS_LOOK = 5 };
 
 static const chart_axis layer_axis = {.label = "layers n", .scale = CHART_WHOLE},
                         distance_axis = {.label = "r = i − j (r > 0: key to the left)"};
@@ -148,21 +150,40 @@ static void add_rows(chart_columns *c, const field_findings *f)
         chart_add_point(c, (double)r, (double)deberta_position_row(&f->info, f->reference, r));
 }
 
-/* Adds, for each distance, the number of distances that share its row. The rows at the ends have no limit; the
- * drawing cuts them. */
+/* Returns a number of distances above all that rows with an end have: its logarithmic axis has the others below. */
+static double beyond_counts(const field_findings *f)
+{
+    double most = 1;
+    for (size_t k = 0; k < f->field.slots_used; k++)
+        if (f->field.rows[k].count != SIZE_MAX) most = fmax(most, (double)f->field.rows[k].count);
+    return 10 * most;
+}
+
+/* Adds, for each distance, the number of distances that share its row. Rows at the ends of the table may go on without
+ * end: they are lines of that name, above all others. */
 static void add_aliases(chart_columns *c, const field_findings *f)
 {
     const ptrdiff_t reach = drawn_reach(f);
+    const double beyond = beyond_counts(f);
+    bool named = false, goes_on = false;
     chart_add_panel(c, (chart_panel){.title = "what looks alike: distances with its row",
                                      .x = distance_axis,
                                      .y = {.label = "distances", .scale = CHART_LOG10}});
-    add_run_ends(c, f, "run ends");
-    chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = RUN_LOOK});
+    add_run_ends(c, f, NULL);
     for (size_t k = 0; k < f->field.slots_used; k++) {
-        const ptrdiff_t low = f->field.rows[k].lowest < -reach ? -reach : f->field.rows[k].lowest;
-        const ptrdiff_t high = f->field.rows[k].highest > reach ? reach : f->field.rows[k].highest;
+        const field_row *row = &f->field.rows[k];
+        const bool endless = row->count == SIZE_MAX;
+        const ptrdiff_t low = row->lowest < -reach ? -reach : row->lowest;
+        const ptrdiff_t high = row->highest > reach ? reach : row->highest;
+        if (endless)
+            chart_add_series(
+                c, (chart_series){.name = named ? NULL : "without end", .kind = CHART_CURVE, .look = ENDLESS_LOOK});
+        else if (!goes_on)
+            chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = RUN_LOOK});
+        named |= endless;
+        goes_on = !endless;
         for (int end = 0; end < 2 && low <= high; end++) /* half a distance to each side, so that steps touch */
-            chart_add_point(c, (double)(end ? high : low) + (end ? 0.5 : -0.5), (double)(high - low + 1));
+            chart_add_point(c, (double)(end ? high : low) + (end ? 0.5 : -0.5), endless ? beyond : (double)row->count);
     }
 }
 

@@ -63,15 +63,17 @@ function updateKeptTerms() {
     byId('keep').disabled = !canTakeOut;
     for (const c of TERMS) byId(`keep-${COMPONENTS[c].key}`).parentElement.hidden = !text.has[c];
     for (const c of termsOf(text)) {
-        const kept = scope.filter(([layer, head]) => !isRemoved(c, layer, head)).length, box = byId(`keep-${COMPONENTS[c].key}`);
+        const kept = scope.filter(([layer, head]) => !isOut(c, layer, head)).length, box = byId(`keep-${COMPONENTS[c].key}`);
+        box.disabled = scope.every(([layer, head]) => outFromTheStart.has(removalName(c, layer, head)));
         box.checked = kept === scope.length;
         box.indeterminate = kept > 0 && kept < scope.length;
     }
     byId('keep-all').hidden = !state.removed;
     byId('keep-note').classList.toggle('quiet', !state.removed);
-    byId('keep-note').textContent = whole ? `Taken out of the whole model, so that layers above change too: --ablate ${list}` : !canTakeOut ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed && !canRecompute(text)
+    const given = givenOut && `The report itself was made without ${givenOut} (--ablate). `;
+    byId('keep-note').textContent = given + (whole ? `Taken out of the whole model, so that layers above change too: --ablate ${list}` : !canTakeOut ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed && !canRecompute(text)
         ? `Taken out: ${list}. The cells of this text are means of many values and stay; the answer is that of the whole model.` : state.removed
-        ? `Taken out: ${list}. Logits and probabilities of these heads are recomputed from their terms; the layers above are not recomputed.${currentQuestion() ? ' The answer is that of the whole model.' : ''}` : '';
+        ? `Taken out: ${list}. Logits and probabilities of these heads are recomputed from their terms; the layers above are not recomputed.${currentQuestion() ? ' The answer is that of the whole model.' : ''}` : '');
 }
 
 function toggleKeys() {
@@ -107,6 +109,7 @@ function buildFacts(model = readJson('info')?.model) {
     if (model) facts.push(model.version === 1 ? 'DeBERTa v1' : 'DeBERTa v2/v3', `${model.layers} layers × ${model.heads} heads of ${model.head_size}`, `hidden ${model.hidden_size}`,
         `${formatNumber(model.parameters / 1e6, 3)} M parameters`, (model.position_terms ?? [model.has_c2p && 'c2p', model.has_p2c && 'p2c'].filter(Boolean).join('|')) ? `positions ${(model.position_terms ?? [model.has_c2p && 'c2p', model.has_p2c && 'p2c'].filter(Boolean).join('|')).replace('|', ', ')}` : 'no relative positions');
     if (lowPrecision) facts.push(`${lowPrecision} linear layers`);
+    if (givenOut) facts.unshift(`without ${givenOut}`);
     byId('facts').textContent = [...facts, `deberta ${page.version}`].join(' · ');
 }
 
@@ -145,6 +148,7 @@ function buildFormula() {
 }
 
 function start() {
+    readTerms(page.ablated ?? '', outFromTheStart);
     readAddress();
     if (!hasComponent(currentText(), state.component)) state.component = SUM;
     buildFormula();

@@ -94,10 +94,10 @@ function drawAnswers() {
     byId('question').value = Math.min(state.question, asked.length - 1);
     byId('question').hidden = asked.length < 2;
     byId('answer-what').textContent = asked.length < 2 ? question.title : '';
-    const without = state.removed ? [make('th', {scope: 'col', title: removedInWords()}, 'without')] : [];
+    const without = state.removed ? [make('th', {scope: 'col', title: removedInWords()}, givenOut ? 'and without' : 'without')] : [];
     byId('answers').classList.toggle('labelled', question.command === 'tag');
     byId('answers').replaceChildren(make('caption', {class: 'hidden'}, `${question.title}: what the model answers`),
-        make('thead', {}, make('tr', {}, make('td'), make('td', {class: 'bars'}), make('th', {scope: 'col'}, / --ablate /.test(page.command) ? 'as given' : 'all terms'), ...without)),
+        make('thead', {}, make('tr', {}, make('td'), make('td', {class: 'bars'}), make('th', {scope: 'col', title: givenOut && `without ${givenOut}`}, givenOut ? 'ablated' : 'all terms'), ...without)),
         make('tbody', {}, ...comparedAnswers(question, text).map((item) => answerRow(question, item))));
     const waits = state.removed && !answerNow(text), command = answerCommand(question);
     byId('answer-note').textContent = !waits ? wordsOfAnswer(question, text) : page.live ? 'Computing …' : 'This page does not hold the answer without these terms; the program has it:';

@@ -148,6 +148,7 @@ function buildLatency() {
     const lengths = readJson('lengths'), layers = readJson('layers'), section = byId('latency');
     if (!lengths) return notAskedFor(section, 'Not measured, as the sweeps take ten seconds or more. This command adds them:', 'latency');
     const charts = make('div', {class: 'pairs'}), about = lengths.environment;
+    if (givenOut) absent(section, 'Of the model with all its terms: an ablation changes no latency.');
     charts.append(lineChart({title: 'Latency against length', xLabel: 'tokens', yLabel: 'milliseconds', logarithmic: true, series: sweepSeries(lengths.results, (r) => r.n)}));
     if (layers && new Set(layers.results.map((r) => r.layers)).size > 1) {
         const series = sweepSeries(layers.results, (r) => r.layers);

@@ -17,7 +17,7 @@ const csvNames = {sum: 'logit', probs: 'probability'};
 
 function csvOfHead() {
     const text = currentText(), head = currentHead(), m = text.cells, which = cellComponents(text);
-    const values = which.map((c) => shownValues(text, head, c, false)), lines = [['query', 'key', 'query_token', 'key_token', ...which.map((c) => csvNames[COMPONENTS[c].key] ?? COMPONENTS[c].key)]];
+    const values = which.map((c) => shownValues(text, head, c, false)), lines = [['query', 'key', 'query_token', 'key_token', ...which.map((c) => (csvNames[COMPONENTS[c].key] ?? COMPONENTS[c].key) + (text.pool > 1 ? '_mean' : ''))]];
     for (let i = 0; i < m; i++)
         for (let j = 0; j < m; j++) {
             const query = cellTokens(text, i), key = cellTokens(text, j);

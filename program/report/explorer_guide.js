@@ -2,8 +2,12 @@
  * text.
  * SPDX-License-Identifier: MIT */
 
-/* Returns a name of a token for a sentence. */
-const inWords = (text, cell) => make('b', {dir: 'auto'}, cellTokens(text, cell).label.replace(/^▁/, '') || '␣');
+/* Returns a name of a cell for a sentence: its token or, of a longer text, the first and the last of its block. */
+const inWords = (text, cell) => make('b', {dir: 'auto'}, cellTokens(text, cell).label.replace(/(^|… )▁/g, '$1') || '␣');
+const oneOf = (text, cell) => [...cellTokens(text, cell).first === cellTokens(text, cell).last ? [] : ['a token of '], inWords(text, cell)];
+/* Returns the attention that single tokens pay. The cells of a longer text are means, which are shares of no token:
+ * the greatest of each cell is one. */
+const sharesOf = (text, head) => text.pool > 1 ? head.high[PROBS] : head.values[PROBS];
 const inPercent = (share) => `${formatNumber(100 * share, 2)} %`;
 
 const isOrdinary = (text, cell) => !text.special[cell * text.pool];
@@ -19,7 +23,7 @@ function strongestKey(text, values, query) {
 
 /* Returns the pair that the sentences describe: the chosen cell, else the chosen token and its strongest key. */
 function pairInWords() {
-    const text = currentText(), probabilities = headCells(state.text, state.layer, state.head).values[PROBS];
+    const text = currentText(), probabilities = sharesOf(text, headCells(state.text, state.layer, state.head));
     if (state.pinned?.[2] === 0) return state.pinned;
     const query = cellOfToken(state.token ?? telling(text, probabilities));
     return [query, strongestKey(text, probabilities, query)];
@@ -40,9 +44,9 @@ const telling = (text, probabilities) => queryWithMost(text, (i) =>
     rowOf(text, probabilities, i).reduce((most, p, j) => j !== i && isOrdinary(text, j) ? Math.max(most, p) : most, -1));
 
 function whereInWords(text, i, j) {
-    const r = (i - j) * text.pool;
-    if (r === 0) return 'itself';
-    return Math.abs(r) === 1 ? `the token ${r > 0 ? 'before' : 'after'} it` : `${Math.abs(r)} tokens to its ${r > 0 ? 'left' : 'right'}`;
+    const r = (i - j) * text.pool, far = Math.abs(r), most = text.pool - 1;
+    if (r === 0) return most ? 'one of the same block' : 'itself';
+    return far === 1 ? `the token ${r > 0 ? 'before' : 'after'} it` : `${most ? `${far - most} to ${far + most}` : far} tokens to its ${r > 0 ? 'left' : 'right'}`;
 }
 
 /* Chooses the view of a new page: the head whose tokens attend most strongly to single other tokens, and one of
@@ -50,7 +54,7 @@ function whereInWords(text, i, j) {
 function openOnAnswer() {
     const text = currentText(), habit = ([layer, head]) => text.heads[layer][head].habits.word ?? -1;
     [state.layer, state.head] = modelHeads().reduce((best, place) => habit(place) > habit(best) ? place : best);
-    state.token = telling(text, headCells(state.text, state.layer, state.head).values[PROBS]);
+    state.token = telling(text, sharesOf(text, headCells(state.text, state.layer, state.head)));
 }
 
 /* ----------------------------------------------------------------------------------------------------------- steps */
@@ -58,26 +62,29 @@ function openOnAnswer() {
 const sumOver = (text, kept, place) => recompute(text, headCells(...place), kept).values[PROBS];
 
 const WORDS_OF_VIEW = {
-    matrix: 'Each row is a token, a word or a piece of one, that asks; each column is one that it can look at: the darker, the more. ',
-    lines: 'Each line leads from a token that asks, on the left, to one that it looks at: the stronger, the more. ',
-    heads: 'Each square is a head, each row of squares a layer; a click chooses a head, a second one shows it alone. ',
+    matrix: ({pool}) => pool > 1 ? `Each row is a block of ${pool} tokens that ask; each column is one that they can look at: the darker, the more on average. `
+        : 'Each row is a token, a word or a piece of one, that asks; each column is one that it can look at: the darker, the more. ',
+    lines: ({pool}) => pool > 1 ? `Each line leads from a block of ${pool} tokens that ask, on the left, to one that they look at: the stronger, the more on average. `
+        : 'Each line leads from a token that asks, on the left, to one that it looks at: the stronger, the more. ',
+    heads: () => 'Each square is a head, each row of squares a layer; a click chooses a head, a second one shows it alone. ',
 };
 
 function wordsOfOpening(text, [i, j]) {
-    const p = currentHead().values[PROBS][i * text.cells + j];
-    return [WORDS_OF_VIEW[state.view],
-        `In layer ${state.layer}, head ${state.head}, `, inWords(text, i), ' looks at ', ...i === j ? [] : [inWords(text, j), ', '], `${whereInWords(text, i, j)}, with ${inPercent(p)} of its attention.`];
+    const p = sharesOf(text, currentHead())[i * text.cells + j];
+    return [WORDS_OF_VIEW[state.view](text),
+        `In layer ${state.layer}, head ${state.head}${givenOut && `, of the model without ${givenOut}`}, `, ...oneOf(text, i), ' looks at ', ...i === j ? [] : [...oneOf(text, j), ', '],
+        `${whereInWords(text, i, j)}, with ${inPercent(p)} of its attention.`];
 }
 
 function wordsOfTerms(text, [i, j]) {
     const head = headCells(state.text, state.layer, state.head), value = (c) => {
         const number = head.values[c][i * text.cells + j];
-        return (number < 0 ? '−' : '+') + Math.abs(number).toFixed(2);
+        return (number < 0 ? '−' : '+') + Math.abs(number).toFixed(smallestStep(text, text.heads[state.layer][state.head], c) > .02 ? 1 : 2);
     };
     const said = {[C2C]: () => [`c2c ${value(C2C)}, what both tokens are, wherever they stand`],
         [C2P]: () => [`; c2p ${value(C2P)}, what `, inWords(text, i), ' looks for at this distance, whatever stands there'],
         [P2C]: () => [`; p2c ${value(P2C)}, what `, inWords(text, j), ' offers at this distance, whoever asks']};
-    return ['A softmax makes these shares of scores, the logits. A logit is a sum; for ', inWords(text, i), ' and ', inWords(text, j), ': ',
+    return ['A softmax makes these shares of scores, the logits. A logit is a sum; ', text.pool > 1 ? `means over ${text.pool} × ${text.pool} pairs, ` : '', 'for ', inWords(text, i), ' and ', inWords(text, j), ': ',
         ...termsOf(text).flatMap((c) => said[c]()), '. All are less their row means, which a softmax ignores.'];
 }
 
@@ -119,11 +126,11 @@ function decisiveTerm() {
 const termNames = (text, word) => listOf(termsOf(text).map((c) => COMPONENTS[c].name), word);
 
 function wordsOfAblation(text, [i, j]) {
-    if (!canRecompute(text)) return ['The cells of this text are means of many values. Of a shorter one the page can take out a term and compute the softmax again.'];
-    const k = i * text.cells + j, full = headCells(state.text, state.layer, state.head).values[PROBS][k], now = currentHead().values[PROBS][k];
+    if (!showsRemoval(text)) return ['The cells of this text are means of many values. Of a shorter one the page can take out a term and compute the softmax again.'];
+    const k = i * text.cells + j, full = sharesOf(text, headCells(state.text, state.layer, state.head))[k], now = sharesOf(text, currentHead())[k];
     const out = TERMS.filter((c) => removalMask(state.text, state.layer, state.head) >> c & 1).map((c) => COMPONENTS[c].name);
     if (!out.length) return [`An ablation takes a term out and computes again: untick ${termNames(text, 'or')} under “In the softmax”, and watch `, inWords(text, i), ' and ', inWords(text, j), '.'];
-    return [`An ablation takes a term out and computes again. Without ${out.join(' and ')} in this head `, inWords(text, i), ' looks at ', inWords(text, j), ` with ${inPercent(now)} instead of ${inPercent(full)}. `,
+    return [`An ablation takes a term out and computes again. Without ${out.join(' and ')} in this head `, ...oneOf(text, i), ' looks at ', ...oneOf(text, j), ` with ${inPercent(now)} instead of ${inPercent(full)}. `,
         now < full / 2 ? 'So this head needs it for that. ' : now < full ? 'So it helps, and is not all. ' : 'So it does not help here. ', `Tick and untick ${termNames(text, 'and')} under “In the softmax”.`];
 }
 
@@ -188,8 +195,9 @@ function buildGuide() {
 
 /* ---------------------------------------------------------------------------------------------------------- habits */
 
-const HABITS = {left: ['the token before', (i) => i - 1], right: ['the token after', (i) => i + 1], itself: ['themselves', (i) => i],
-    first: ['the first token', () => 0], last: ['the last token', (i, cells) => cells - 1]};
+/* The cell of the key: a block holds most of its tokens' neighbours itself. */
+const HABITS = {left: ['the token before', (i, {pool}) => pool > 1 ? i : i - 1], right: ['the token after', (i, {pool}) => pool > 1 ? i : i + 1], itself: ['themselves', (i) => i],
+    first: ['the first token', () => 0], last: ['the last token', (i, {cells}) => cells - 1]};
 
 /* Lists for each plain habit the head that has it most, with its mean share; a click chooses the token that shows it
  * best. */
@@ -199,9 +207,9 @@ function drawHabits() {
         const [layer, head] = modelHeads().reduce((best, place) => text.heads[place[0]][place[1]].habits[key] > text.heads[best[0]][best[1]].habits[key] ? place : best);
         const share = text.heads[layer][head].habits[key];
         const button = make('button', {type: 'button', 'data-habit': key, title: `layer ${layer}, head ${head}: ${inPercent(share ?? 0)} of its attention`}, `${words}, ${inPercent(share ?? 0)}`);
-        const shareOf = (values) => (i) => values[i * text.cells + keyOf(i, text.cells)] ?? -1;
+        const shareOf = (values) => (i) => values[i * text.cells + keyOf(i, text)] ?? -1;
         button.addEventListener('click', () => change({layer, head, component: PROBS, pinned: null,
-            token: queryWithMost(text, shareOf(headCells(state.text, layer, head).values[PROBS]))}));
+            token: queryWithMost(text, shareOf(sharesOf(text, headCells(state.text, layer, head))))}));
         return button;
     }));
 }

@@ -23,11 +23,19 @@ function lineColour(head, heads) {
 
 const lineHeads = (pane) => state.lines === 'head' ? [pane.head] : pane.text.heads[pane.layer].map((_, head) => head);
 
+const lineValues = (pane, head) => shownValues(pane.text, headAsShown(pane.t, pane.layer, head), state.component, state.centre);
+
+/* Returns the strength of the strongest line: of this component in the heads drawn, as `attention lines` has it, or of
+ * all heads. */
+const linesLimit = () => state.scale === 'text' ? currentLimit(state.component)
+    : panes.flatMap((pane) => lineHeads(pane).map((head) => lineValues(pane, head).reduce((most, value) => Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most, 0)))
+        .reduce((a, b) => Math.max(a, b)) || 1;
+
 function drawLines(context, pane) {
-    const {text, grid} = pane, heads = lineHeads(pane), limit = Math.max(currentLimit(state.component), ...heads.map((h) => headLimit(pane.t, pane.layer, h, state.component, state.centre)));
+    const {text, grid} = pane, heads = lineHeads(pane), limit = linesLimit();
     const lines = [];
     for (const head of heads) {
-        const values = shownValues(text, headAsShown(pane.t, pane.layer, head), state.component, state.centre);
+        const values = lineValues(pane, head);
         for (let k = 0; k < values.length; k++) {
             const strength = Math.abs(values[k]) / limit;
             if (strength >= WEAKEST_LINE) lines.push({i: Math.floor(k / grid.cells), j: k % grid.cells, strength: Math.min(1, strength), dashed: values[k] < 0, head});

@@ -177,7 +177,7 @@ function showTyped(words, computed) {
     const before = page.texts.findIndex((text) => text.typed), at = before < 0 ? page.texts.length : before;
     page.texts[at] = textOfWords(words, computed);
     change({text: at, pinned: null, hover: null, ...state.held?.[0] === at ? {held: null} : {},
-        token: telling(page.texts[at], headCells(at, state.layer, state.head).values[PROBS])});
+        token: telling(page.texts[at], sharesOf(page.texts[at], headCells(at, state.layer, state.head)))});
 }
 
 /* Adopts another model from a folder: the page's texts and their measurements are dropped. */

@@ -143,10 +143,11 @@ function legendNote() {
     const parts = component === PROBS ? ['probability', `scale of ${whose}`] : [
         terms > 1 ? `logit (scaled by 1/√(${terms}d))` : 'logit (scaled by 1/√d)',
         state.centre ? 'row mean subtracted: a softmax ignores what is constant over the keys' : 'row mean left in: a softmax ignores it',
-        `one scale for ${COMPONENTS.filter((_, c) => c <= SUM && hasComponent(text, c)).map((c) => c.name).join(', ')} of ${whose}`];
+        state.view === 'lines' && state.scale === 'head' ? `scale of ${whose}`
+            : `one scale for ${COMPONENTS.filter((_, c) => c <= SUM && hasComponent(text, c)).map((c) => c.name).join(', ')} of ${whose}`];
     if (state.view === 'lines') parts.push(component === PROBS ? 'the stronger a line, the more likely' : 'dashed where negative',
         panes[0].leftOut ? `only the ${MOST_LINES} strongest` : `weaker ones than ${100 * WEAKEST_LINE} % of the scale are left out`);
-    if (text.pool > 1) parts.push(`${text.n} tokens: each cell is the mean of ${text.pool} × ${text.pool} values`);
+    if (text.pool > 1) parts.push(`${text.n} tokens: cells are ${meansOf(text)}`);
     const bad = text.heads[state.layer][state.head].not_finite;
     if (bad) parts.push(`hatched: not finite (${bad} cells of all components)`);
     return parts.join(' · ');

@@ -13,7 +13,7 @@ const currentDrawing = () => DRAWINGS[state.view === 'lines' ? 'lines' : 'matrix
 
 function paneTitle({t, layer, head}) {
     const whose = state.view === 'lines' && state.lines === 'layer' ? `Layer ${layer}, all heads` : `Layer ${layer}, head ${head}`;
-    const out = TERMS.filter((c) => removalMask(t, layer, head) >> c & 1).map((c) => COMPONENTS[c].name);
+    const out = TERMS.filter((c) => outFromTheStart.has(removalName(c, layer, head)) || removalMask(t, layer, head) >> c & 1).map((c) => COMPONENTS[c].name);
     const {name, long} = COMPONENTS[state.component];
     return `${state.held && state.held[0] !== state.text ? `Text ${t}, ${whose.toLowerCase()}` : whose}: ${state.held ? name : long}${out.length ? `, without ${out.join(', ')}` : ''}`;
 }

@@ -55,8 +55,9 @@ function drawProfiles() {
     const text = currentText(), m = text.cells, [i, j] = currentRowAndColumn();
     const title = (before, cell, after) => [before, make('bdi', {}, `“${cellTokens(text, cell).label}”`), ` (${cellTokens(text, cell).place}) ${after}`];
     const swatches = () => termsOf(text).map((c) => make('span', {class: 'term'}, make('i', {class: 'swatch', style: `background:${seriesColour(c)}`}), COMPONENTS[c].name));
-    byId('row-title').replaceChildren(...title('Row: the query ', i, 'over all keys'), ...swatches());
-    byId('column-title').replaceChildren(...title('Column: all queries for the key ', j, ''), ...swatches());
+    const means = text.pool > 1 ? `, ${meansOf(text)} ` : '';
+    byId('row-title').replaceChildren(...title('Row: the query ', i, `over all keys${means}`), ...swatches());
+    byId('column-title').replaceChildren(...title('Column: all queries for the key ', j, means), ...swatches());
     drawProfile(byId('row'), (k) => i * m + k);
     drawProfile(byId('column'), (k) => k * m + j);
 }

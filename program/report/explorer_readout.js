@@ -70,7 +70,7 @@ function valueBar(value, limit, component) {
 }
 
 function precisionNote(text, [, layer, head]) {
-    const pooled = text.pool > 1 ? `Means of ${text.pool} × ${text.pool} values; ranges are of the values without row means. ` : '';
+    const pooled = text.pool > 1 ? `Cells are ${meansOf(text)}; ranges are of the values without row means. ` : '';
     const computed = lowPrecision ? ` Computed with ${lowPrecision} linear layers.` : '';
     if (text.exact) return `${pooled}float32 values.${computed}`;
     const steps = termsOf(text).map((c) => smallestStep(text, text.heads[layer][head], c));
@@ -106,7 +106,7 @@ function drawMatrixTable() {
     if (!details.open) return;
     const text = currentText(), m = text.cells, values = shownValues(text, currentHead(), state.component, state.centre), [row] = currentRowAndColumn();
     const label = (k) => `${cellTokens(text, k).place} ${cellTokens(text, k).label}`, rows = m > MOST_TABLE_CELLS ? [row] : Array.from({length: m}, (_, k) => k);
-    const note = `${paneTitle({t: state.text, layer: state.layer, head: state.head})}${state.component === PROBS ? '' : state.centre ? ', row mean subtracted' : ', row mean left in'}`;
+    const note = `${paneTitle({t: state.text, layer: state.layer, head: state.head})}${state.component === PROBS ? '' : state.centre ? ', row mean subtracted' : ', row mean left in'}${text.pool > 1 ? `, ${meansOf(text)}` : ''}`;
     const caption = rows.length < m ? `${note}: the row of the chosen query` : note, all = Array.from({length: m}, (_, k) => k);
     details.lastElementChild.replaceChildren(rows.length < m ? table(['key', label(row)], all.map((j) => [label(j), formatNumber(values[row * m + j])]), caption)
         : table(['query \\ key', ...all.map(label)], rows.map((i) => [label(i), ...all.map((j) => formatNumber(values[i * m + j]))]), caption));

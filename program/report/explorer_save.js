@@ -178,23 +178,24 @@ function textOptions(t) {
     const {typed: isTyped, words} = page.texts[t], quote = (word) => `'${word.replaceAll("'", "'\\''")}'`;
     if (isTyped) return [` ${quote(page.model)} --text ${quote(words[0])}${words.length > 1 ? ` --pair ${quote(words[1])}` : ''}`, lowPrecision ? ` --precision ${lowPrecision}` : ''];
     const line = page.steps.filter((step) => step.command?.startsWith('deberta encode '))[t].command, asked = ' --component-layers all --attention-layers all', at = line.lastIndexOf(asked);
-    return [line.slice('deberta encode'.length, at), line.slice(at + asked.length).replace(/ --out ('[^']*'|\S+)$/, '')];
+    return [line.slice('deberta encode'.length, at), line.slice(at + asked.length).replace(/ --out ('[^']*'|\\'|[^\s'\\])+$/, '')];
 }
 
-/* Returns --scale, rounded outwards so that no cell exceeds it. */
+/* Returns --scale, rounded outwards so that no cell exceeds it; a limit of means would be no limit of the values. */
 const scaleOption = (limit) => `--scale ${state.component === PROBS ? 0 : -roundUp(limit)},${roundUp(limit)}`;
 const roundUp = (value) => Number((value * 1.0005).toPrecision(4));
 
 /* Returns the kind of figure, and the options for its colours and its scale. */
-function figureOptions([, layer, head]) {
+function figureOptions([t, layer, head]) {
     const {component, view} = state, name = component === SUM ? 'logits' : COMPONENTS[component].key;
     if (view === 'heads' && state.map !== 'picture') return [state.map === 'position' ? 'shares' : 'entropy'];
-    if (view === 'lines' && component === PROBS)
-        return ['lines', `--layers ${layer} --heads ${state.lines === 'layer' ? 'all' : head}`, state.token === null ? '' : `--query ${state.token}`];
+    if (view === 'lines')
+        return ['lines', `--layers ${layer} --heads ${state.lines === 'layer' ? 'all' : head}`, component === PROBS ? '' : `--components ${name}`,
+            component === PROBS || state.centre ? '' : '--center none', state.token === null ? '' : `--query ${state.token}`];
     const [kind, what] = view === 'heads' ? ['grid', `--components ${name}`] : ['components', `--layers ${layer} --heads ${head} --components ${name}`];
     const palette = component === PROBS ? [state.sequential === 'cividis' ? '' : `--palette ${state.sequential}`]
         : [state.centre ? '' : '--center none', state.signed === 'polar' ? '' : `--signed-palette ${state.signed}`];
-    return [kind, what, ...palette, view === 'matrix' ? scaleOption(currentLimit(component)) : ''];
+    return [kind, what, ...palette, view === 'matrix' && page.texts[t].pool === 1 ? scaleOption(currentLimit(component)) : ''];
 }
 
 function commandOf(place) {
@@ -205,14 +206,14 @@ function commandOf(place) {
 
 /* Returns the command that draws the view; a program without figures has none. */
 function drawCommand() {
-    if (!page.live && !page.steps.some((step) => step.command?.startsWith('deberta attention '))) {
+    if (!page.figures) {
         byId('view-command').hidden = byId('copy-command').hidden = true;
         return;
     }
     byId('view-command').textContent = (state.view === 'heads' ? paneHeads().slice(0, 1) : paneHeads()).map(commandOf).join('\n');
     const notes = [];
     if (state.removed && !ablatedRun(state.text)) notes.push('The command takes the terms out of the model itself, so that layers above the first change too.');
-    if (state.view === 'lines' && state.component !== PROBS) notes.push('The command draws the matrix: its lines are of probabilities.');
+    if (state.view === 'lines' && (state.held || state.scale === 'text')) notes.push('The command scales the lines by the strongest that it draws.');
     byId('command-note').textContent = notes.join(' ');
 }
 

@@ -181,6 +181,9 @@ function cellTokens(text, cell) {
         place: first === last ? String(first) : `${first}–${last}`};
 }
 
+/* Says what a number of a cell is where it is no number of the model. */
+const meansOf = ({pool}) => pool > 1 ? `means of ${pool} × ${pool} values` : '';
+
 const formatTick = (value) => String(Number(value.toPrecision(6))).replace('-', '−');
 
 /* Returns round numbers for an axis. */

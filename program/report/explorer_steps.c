@@ -43,10 +43,24 @@ void made_files_remove(made_files *made)
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
+/* Begins a command with those of the report's options that change results or messages. Its outputs are given last, as
+ * the page takes them off the end of the command line. */
+static common_options *begin_step_on(const explorer_job *job, const command *command, const char *argument)
+{
+    const common_options *options = job->options;
+    common_options *step = options_begin(command, options, argument);
+    const void *const members[] = {&options->threads,   &options->memory_limit_bytes,
+                                   &options->reference, &options->precision,
+                                   &options->seed,      &options->quiet,
+                                   &options->progress};
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++) option_inherit(step, options, members[k]);
+    return step;
+}
+
 /* Begins a command on the model of the report. */
 static common_options *explorer_steps_begin(const explorer_job *job, const command *command)
 {
-    return options_begin(command, job->options, job->contents.model);
+    return begin_step_on(job, command, job->contents.model);
 }
 
 /* Gives the ablations to steps that look inside the model; receptive field and sweeps describe the unchanged
@@ -65,6 +79,7 @@ static const char *document_path(const explorer_job *job, explorer_document docu
 static void give_output(explorer_job *job, common_options *step, const void *member, const char *path)
 {
     option_give(step, member, path);
+    job->output = path;
     made_files_expect(&job->made, path);
 }
 
@@ -75,18 +90,22 @@ static void give_document(explorer_job *job, common_options *step, explorer_docu
     job->contents.has_document[document] = true;
 }
 
-/* Runs a step with those of the report's options that change results or messages. */
+/* Returns the command line to show. The folder of a page alone is gone afterwards, so the output, which is last and
+ * the only one, is named without it. */
+static const char *command_to_show(const explorer_job *job, const common_options *step)
+{
+    const char *line = options_command_line(step, true), *end = NULL;
+    for (const char *at = line; (at = strstr(at, " --out ")); at++) end = at;
+    if (!job->contents.is_alone || !end) return options_text(job->options, "%s", line);
+    return options_text(job->options, "%.*s --out %s", (int)(end - line), line, strrchr(job->output, '/') + 1);
+}
+
 static void run_step(explorer_job *job, const char *title, common_options *step)
 {
     const common_options *options = job->options;
-    const void *const members[] = {&options->threads,   &options->memory_limit_bytes,
-                                   &options->reference, &options->precision,
-                                   &options->seed,      &options->quiet,
-                                   &options->progress};
-    for (size_t k = 0; k < sizeof members / sizeof *members; k++) option_inherit(step, options, members[k]);
     say_note(options, "%s ...", title);
     explorer_step *kept = &job->steps[job->contents.step_count++];
-    *kept = (explorer_step){.title = title, .command = options_text(options, "%s", options_command_line(step, true))};
+    *kept = (explorer_step){.title = title, .command = command_to_show(job, step)};
     const int status = options_run(step);
     kept->failed = status == EXIT_CHECK_FAILED;
     options_free(&step);
@@ -204,7 +223,7 @@ static void run_sweep(explorer_job *job, const char *title, explorer_document do
     run_step(job, title, sweep);
 #if HAVE_VIZ
     if (!is_curve || job->contents.is_alone) return;
-    common_options *plot = options_begin(&command_bench_plot, job->options, document_path(job, document, "json"));
+    common_options *plot = begin_step_on(job, &command_bench_plot, document_path(job, document, "json"));
     give_output(job, plot, &plot->outs, document_path(job, document, "png"));
     run_step(job, "Latency, drawn", plot);
 #else
@@ -255,7 +274,7 @@ static void run_training(explorer_job *job)
 #if HAVE_VIZ
     const char *found = options_text(job->options, "%s/log.jsonl", job->contents.model), *log = job->o->training_log;
     if (!log && access(found, R_OK) != 0) return;
-    common_options *plot = options_begin(&train_plot, job->options, log ? log : found);
+    common_options *plot = begin_step_on(job, &train_plot, log ? log : found);
     give_output(job, plot, &plot->outs, document_path(job, DOCUMENT_TRAINING, "png"));
     job->contents.has_document[DOCUMENT_TRAINING] = true;
     run_step(job, "Training, drawn", plot);

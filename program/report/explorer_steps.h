@@ -44,6 +44,7 @@ typedef struct explorer_job {
     explorer_text texts[EXPLORER_MOST_TEXTS];
     explorer_step steps[EXPLORER_MOST_STEPS];
     made_files made;
+    const char *output; /* path given to the current step last */
     size_t layers;
     bool has_relative_positions;
 } explorer_job;

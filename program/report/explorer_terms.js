@@ -12,9 +12,16 @@ const modelHeads = () => page.texts[0].heads.flatMap((row, layer) => row.map((_,
 const ablatedRun = (t) => state.removed && page.texts[t].ablated?.removed === state.removed ? page.texts[t].ablated : null;
 
 /* Returns true if a softmax can be computed; pooled cells have none of their own. */
-const canRecompute = (text) => text.pool === 1 || text.ablated?.removed === state.removed;
+const canRecompute = (text) => text.pool === 1;
+/* Returns true if the cells show what is left without the removed terms. */
+const showsRemoval = (text) => canRecompute(text) || text.ablated?.removed === state.removed;
 const removalMask = (t, layer, head) =>
-    canRecompute(page.texts[t]) && removedTerms.size ? TERMS.reduce((bits, c) => bits | isRemoved(c, layer, head) << c, 0) : 0;
+    showsRemoval(page.texts[t]) && removedTerms.size ? TERMS.reduce((bits, c) => bits | isRemoved(c, layer, head) << c, 0) : 0;
+
+/* Terms that the report itself left out, "c2p@0,p2c=mean@1:2", in words and as the heads that lack them. */
+const givenOut = page.ablated?.replaceAll(',', ', ') ?? '';
+const outFromTheStart = new Set();
+const isOut = (c, layer, head) => isRemoved(c, layer, head) || outFromTheStart.has(removalName(c, layer, head));
 
 /* Returns the heads that the boxes apply to. */
 const headsInScope = (scope) => modelHeads().filter(([layer, head]) => scope === 'all' || (layer === state.layer && (scope === 'layer' || head === state.head)));
@@ -43,14 +50,18 @@ function formatRemoved() {
     return parts.join(',');
 }
 
-/* Reads a list; whatever does not fit this model is left out. */
-function readRemoved(list) {
+/* Adds the terms of a list to a set; whatever does not fit this model is left out. */
+function readTerms(list, terms) {
     for (const part of list.split(',')) {
-        const [, name, place] = /^(c2c|c2p|p2c)@(all|\d+(?::\d+)?)$/.exec(part) ?? [], c = COMPONENTS.findIndex(({key}) => key === name);
+        const [, name, place] = /^(c2c|c2p|p2c)(?:=zero|=mean)?@(all|\d+(?::\d+)?)$/.exec(part) ?? [], c = COMPONENTS.findIndex(({key}) => key === name);
         if (c < 0 || !page.texts[0].has[c]) continue;
         for (const [layer, head] of modelHeads())
-            if (place === 'all' || place === String(layer) || place === `${layer}:${head}`) removedTerms.add(removalName(c, layer, head));
+            if (place === 'all' || place === String(layer) || place === `${layer}:${head}`) terms.add(removalName(c, layer, head));
     }
+}
+
+function readRemoved(list) {
+    readTerms(list, removedTerms);
     state.removed = formatRemoved();
 }
 

@@ -279,7 +279,9 @@ const command command_classify = {
     .example =
         "  deberta classify models/demo --text 'Call me Ishmael.'\n"
         "  deberta classify models/demo --file pairs.jsonl --json      # objects with \"text\" and perhaps \"pair\"\n"
-        "  deberta classify swag-model --text 'She opened the door and' --choice 'went in.' --choice 'boiled over.'\n"
+        "  deberta finetune choice models/demo --examples choices.tsv --new-head --steps 40 --learning-rate 5e-4 "
+        "-o chooser\n"
+        "  deberta classify chooser --text 'the baker opened' --choice 'the door' --choice 'a story'\n"
         "\nwith --json, one line a text:\n"
         "  {\"line\", \"labels\": [{\"label\", \"index\", \"probability\"}]}\n"
         "  {\"line\", \"choices\": [{\"choice\", \"index\", \"score\", \"probability\"}]}      with --choice\n"

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/numbers.h"
 #include "core/base/status.h"
@@ -151,25 +152,39 @@ typedef struct eval_job {
     output_paths paths;
     result_format format;
     eval_findings findings;
-    label_numbers numbers; /* of files that say names by numbers */
+    label_numbers numbers;
+    size_t files; /* number of files whose labels are settled */
+    /* of the codes of each file, see label_numbers.h: [files][2 labels] their classes, [files][2 labels][labels] how
+     * often the model gave which class */
+    size_t *places, *counts;
 } eval_job;
+
+/* Settles the codes of all files before this one. */
+static void settle_files(eval_job *job, size_t before)
+{
+    for (; job->files < before; job->files++)
+        label_numbers_settle(&job->numbers, job->places + job->files * 2 * job->numbers.labels);
+}
 
 static deberta_status split(task_run *run, task_text *text, deberta_error *err)
 {
     eval_job *job = run->context;
-    const eval_findings *findings = &job->findings;
-    bool by_number;
+    label_numbers *numbers = &job->numbers;
     labelled_text found;
     deberta_status status = labelled_text_split(&found, &run->stream, &text->record, false, err);
     text->skipped = found.skipped;
     if (status == DEBERTA_OK && found.label && !text->record.problem) {
-        text->label = labelled_text_find(findings->names, findings->confusion.labels, found.label, &by_number);
-        if (by_number)
-            label_numbers_add(&job->numbers, run->options, findings->confusion.labels, text->label,
-                              findings->names[text->label]);
-        if (text->label == SIZE_MAX)
-            status = text_record_spoil(&text->record, "the model has no label '%.80s', expected a name or 0 to %zu",
-                                       found.label, findings->confusion.labels - 1);
+        const size_t file = run->stream.file_index - 1;
+        size_t named = 0;
+        bool mixed;
+        settle_files(job, file);
+        while (named < numbers->labels && strcmp(numbers->names[named], found.label) != 0) named++;
+        const char *problem =
+            label_numbers_take(numbers, found.label, named < numbers->labels ? named : SIZE_MAX, text->record.line,
+                               &text->label, &mixed);
+        text->label += file * 2 * numbers->labels;
+        if (problem && !mixed) text_record_spoil(&text->record, "%s", problem);
+        if (mixed) status = status_fail(err, DEBERTA_E_FORMAT, "%s: %s", text->record.source, problem);
     }
     labelled_text_free(&found);
     return status;
@@ -179,9 +194,8 @@ static deberta_status eval_describe(task_run *run, task_text *text, const float 
 {
     (void)out;
     eval_job *job = run->context;
-    confusion *c = &job->findings.confusion;
-    const size_t label = logits_largest(logits, c->labels);
-    confusion_add(c, text->label, label);
+    const size_t labels = job->numbers.labels, label = logits_largest(logits, labels);
+    job->counts[text->label * labels + label]++;
     return eval_against_compare(&job->against, text, label, err);
 }
 
@@ -189,7 +203,12 @@ static deberta_status eval_finish(task_run *run, FILE *out, deberta_error *err)
 {
     eval_job *job = run->context;
     job->findings.bad = run->progress.bad;
-    label_numbers_note(&job->numbers, run->options, job->findings.names, job->findings.confusion.labels, "");
+    const size_t labels = job->numbers.labels, cells = 2 * labels * labels;
+    settle_files(job, run->options->argument_count - 1);
+    for (size_t cell = 0; cell < job->files * cells; cell++)
+        if (job->counts[cell])
+            job->findings.confusion.counts[job->places[cell / labels] * labels + cell % labels] += job->counts[cell];
+    label_numbers_note(&job->numbers, "");
     if (confusion_score(&job->findings.confusion).texts == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
     result *r = eval_result(&job->findings);
@@ -226,6 +245,10 @@ static void eval_begin(task_run *run)
     for (size_t k = 0; k < labels; k++) /* copied, because they are used after the model is closed */
         names[k] = options_text(run->options, "%s", task_run_label(run, k));
     job->findings.names = names;
+    const size_t codes = (run->options->argument_count - 1) * 2 * labels;
+    job->numbers = (label_numbers){.options = run->options, .names = names, .labels = labels};
+    job->places = options_take(run->options, codes, sizeof *job->places);
+    job->counts = options_take(run->options, codes * labels, sizeof *job->counts);
     const eval_options *o = (const eval_options *)run->options;
     if (option_given(run->options, &o->against))
         eval_against_open(&job->against, run->options, (deberta_precision)o->against, labels);

@@ -1,10 +1,12 @@
 /* `deberta train` and `deberta finetune` compute gradients of a batch, or a run of updates.
  *
  * SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -97,6 +99,7 @@ static void train_tell(const train_options *o, const train_log *log)
     else
         say_note(&o->common, "held-out loss %.4f; the best is step %.0f with %.4f, in %s", last_of(loss),
                  loss->steps[best], loss->values[best], place);
+    if (!isnan(log->right)) say_note(&o->common, "%.1f %% of the held-out masked tokens are right", 100 * log->right);
 }
 
 static void add_held_out(json_t *object, const train_log *log)
@@ -109,6 +112,7 @@ static void add_held_out(json_t *object, const train_log *log)
         const double last = last_of(measure);
         json_put(object, "eval_measure", isnan(last) ? json_null() : json_real(last));
     }
+    if (!isnan(log->right)) json_put(object, "masked_right", json_real(log->right));
     json_put(object, "best_step", json_integer((json_int_t)loss->steps[find_best(log)]));
 }
 
@@ -284,6 +288,8 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     const size_t end = o->trainer.stop_at ? minimum(o->trainer.stop_at, steps) : steps;
     say_note(&o->common, "weights, moments and steps take %s",
              bytes_describe(deberta_trainer_memory_bytes(trainer)).text);
+    if (leads(o) && mkdir(options_out(&o->common), 0777) != 0 && errno != EEXIST)
+        end_with(&o->common, EXIT_SYSTEM, "%s: cannot make this folder: %s", options_out(&o->common), strerror(errno));
     say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
     if (o->trainer.resume && first == 0)
         say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
@@ -371,25 +377,27 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
     }
 static const command train_mlm =
     TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,
-         "  deberta train mlm deberta-v3-small --file corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
-         "  deberta train mlm --config new --file corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
-static const command train_rtd = TASK(
-    "train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
-    "  deberta train rtd deberta-v3-small --generator generator --file corpus.txt --sequence-tokens 128 --steps 1000 "
-    "--out trained\n");
-#define DATA_EXAMPLE(word_, more_) "  deberta " word_ " deberta-v3-small " more_ " --cut --steps 500 -o trained\n"
+         "  deberta train mlm models/demo --file corpus.txt --sequence-tokens 32 --steps 20 --out trained\n"
+         "  cut -f2 docs/studies/data/books.tsv | sed 1d > books.txt\n"
+         "  deberta train tokenizer --file books.txt --vocabulary 2000 --width 128 --head-count 2 --out new\n"
+         "  deberta train mlm --config new --file books.txt --sequence-tokens 64 --steps 20 --out base\n");
+static const command train_rtd =
+    TASK("train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
+         "  deberta train rtd models/discriminator --generator models/demo --file corpus.txt --sequence-tokens 32 "
+         "--steps 20 --out pair\n");
 static const command finetune_sequence =
     TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
-         DATA_EXAMPLE("finetune sequence", "--examples train.tsv --new-head --eval held-out.tsv"));
+         "  deberta finetune sequence models/demo --examples train.tsv --new-head --eval held-out.tsv --steps 20 "
+         "-o classes\n");
 static const command finetune_choice =
     TASK("finetune choice", "the right one of several texts", finetune_choice_groups, run_choice,
-         DATA_EXAMPLE("finetune choice", "--examples train.tsv --new-head --eval held-out.tsv"));
+         "  deberta finetune choice models/demo --examples choices.tsv --new-head --steps 40 -o choices\n");
 static const command finetune_token =
     TASK("finetune token", "classes of tokens", finetune_token_groups, run_token,
-         DATA_EXAMPLE("finetune token", "--examples train.tsv --new-head --eval held-out.tsv"));
+         "  deberta finetune token models/demo --examples tags.tsv --new-head --steps 20 -o tags\n");
 static const command finetune_qa =
     TASK("finetune qa", "the answer's place in a text", finetune_qa_groups, run_qa,
-         DATA_EXAMPLE("finetune qa", "--examples train.jsonl --new-head --eval held-out.jsonl"));
+         "  deberta finetune qa models/answers --examples questions.jsonl --steps 20 -o answers\n");
 
 static const command *const train_commands[] = {&train_mlm, &train_rtd, &train_tokenizer,
 #if HAVE_VIZ

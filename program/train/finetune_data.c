@@ -163,6 +163,8 @@ static void read_files(finetune_data *data, const text_list *files, example_list
         must(&data->options->common, read_file(r, &stream, list, &error), &error);
         if (list->count == before) end_with(&data->options->common, EXIT_INPUT, "%s holds no example", files->items[i]);
         text_stream_close(&stream);
+        const size_t *places = label_list_settle(&r->labels);
+        if (places) example_list_renumber(list, before, places);
     }
 }
 
@@ -285,7 +287,8 @@ static void take_collected_labels(finetune_data *data)
     if (data->reader.task == DEBERTA_TRAIN_SEQUENCE && has_fractions(labels))
         say_note(common, "note: labels are fractions, and each is a class: --labels 1 makes a regression");
     must(common, label_list_check(labels, data->reader.task, &error), &error);
-    example_list_renumber(&data->train, label_list_sort(labels));
+    label_list_note(labels, data->reader.task);
+    example_list_renumber(&data->train, 0, label_list_sort(labels));
     if (labels->count < 2)
         end_with(common, EXIT_INPUT, "the data has one label, '%s': there is nothing to learn", labels->names[0]);
     note_labels(data);
@@ -307,7 +310,8 @@ void finetune_data_open(finetune_data *data, const train_options *o, deberta_tra
     if (data->reader.labels.collects) take_collected_labels(data);
     read_files(data, &o->held_out, &data->held_out);
     const label_list *labels = &data->reader.labels;
-    if (label_numbers_note(&labels->numbers, common, labels->names, labels->count,
+    if (labels->numbers.options &&
+        label_numbers_note(&labels->numbers,
                            labels->of_model ? "; --new-head makes a head for the labels of the file" : "") &&
         labels->of_model)
         note_labels(data);

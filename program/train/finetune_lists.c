@@ -26,9 +26,9 @@ void example_list_add(example_list *list, const deberta_example *example)
     item->token_labels = copy_numbers(list->options, example->token_labels, example->tokens);
 }
 
-void example_list_renumber(example_list *list, const size_t *places)
+void example_list_renumber(example_list *list, size_t first, const size_t *places)
 {
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = first; i < list->count; i++) {
         deberta_example *e = &list->items[i];
         int32_t *tags = (int32_t *)e->token_labels;
         if (e->label >= 0) e->label = (int32_t)places[e->label];

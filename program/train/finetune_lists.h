@@ -15,17 +15,22 @@ typedef struct label_list {
     size_t lines;               /* lines whose label came from a column; objects name the label themselves */
     bool collects;              /* true: a new name is added */
     bool of_model;              /* true: the labels are the model's */
-    label_numbers numbers;      /* of files that say names by numbers */
+    label_numbers numbers;      /* names or numbers, of labels that are known already */
     size_t *slots;              /* hash table of label number + 1, or 0; NULL until the first search */
     size_t slot_count, indexed; /* slots of the table; labels before `indexed` are in it */
 } label_list;
 
-/* Finds the label's number. A new name is added, or becomes the record's problem, and the function returns false. */
+/* Finds the label's number, which is new where names are collected; elsewhere a code that label_list_settle gives a
+ * meaning at the end of the file. Returns false after a problem of the record. */
 bool label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record);
+/* Ends a file: returns the label of each code that it has given, or NULL if they are labels already. */
+const size_t *label_list_settle(label_list *labels);
 /* Returns the first label with that name, or SIZE_MAX. */
 size_t label_list_number(label_list *labels, const char *name);
 /* Refuses labels that are nearly all different, which means columns in the wrong order or a file of another task. */
 deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err);
+/* Notes labels that differ only in capitals, or that look like several. */
+void label_list_note(const label_list *labels, deberta_training_task task);
 /* Sorts names in ascending order; returns the new number of each label. */
 size_t *label_list_sort(label_list *labels);
 
@@ -59,8 +64,8 @@ typedef struct finetune_reader {
 
 /* Appends a copy of an example. */
 void example_list_add(example_list *list, const deberta_example *example);
-/* Replaces each label by places[label]. */
-void example_list_renumber(example_list *list, const size_t *places);
+/* Replaces each label of the examples from `first` on by places[label]. */
+void example_list_renumber(example_list *list, size_t first, const size_t *places);
 
 /* Returns an error "FILE, line N: ..." if the record has a problem. */
 deberta_status reader_problem(const text_record *record, deberta_error *err);

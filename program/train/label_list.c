@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/numbers.h"
 #include "core/base/status.h"
-#include "program/frame/input/labelled_text.h"
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
 
@@ -57,6 +57,13 @@ static void add_label(label_list *labels, const char *name)
     labels->names[labels->count++] = options_text(labels->options, "%s", name);
 }
 
+/* Prepares what settles names and numbers, once the labels are known. */
+static void label_list_begin(label_list *labels)
+{
+    if (!labels->numbers.options)
+        labels->numbers = (label_numbers){.options = labels->options, .names = labels->names, .labels = labels->count};
+}
+
 bool label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record)
 {
     *label = NO_LABEL;
@@ -68,15 +75,25 @@ bool label_list_find(label_list *labels, const char *name, int32_t *label, text_
         add_label(labels, name);
         return true;
     }
-    const bool by_number = found == SIZE_MAX;
-    if (by_number) found = labelled_text_number(labels->count, name);
-    if (found == SIZE_MAX)
-        return text_record_spoil(record, "there is no label '%.80s', expected a name or 0 to %zu%s", name,
-                                 labels->count - 1,
-                                 labels->of_model ? "; --new-head makes a head for the labels of the file" : "");
-    if (by_number) label_numbers_add(&labels->numbers, labels->options, labels->count, found, labels->names[found]);
+    if (!labels->collects) {
+        bool mixed;
+        label_list_begin(labels);
+        const char *problem = label_numbers_take(&labels->numbers, name, found, record->line, &found, &mixed);
+        if (problem)
+            return text_record_spoil(record, "%s%s", problem,
+                                     labels->of_model && !mixed ? "; --new-head makes a head for the labels of the file"
+                                                                : "");
+    }
     *label = (int32_t)found;
     return true;
+}
+
+const size_t *label_list_settle(label_list *labels)
+{
+    if (!labels->numbers.options) return NULL;
+    size_t *places = options_take(labels->options, 2 * labels->count, sizeof *places);
+    label_numbers_settle(&labels->numbers, places);
+    return places;
 }
 
 /* Returns the name from its first non-blank on, with *length up to its last. */
@@ -88,27 +105,76 @@ static const char *trimmed(const char *name, size_t *length)
     return name;
 }
 
-static int compare_trimmed(const void *a, const void *b)
+/* Returns true if the name is a decimal number, which is then *value. */
+static bool is_decimal(const char *name, double *value)
 {
-    size_t left, right;
-    const char *ours = trimmed(*(const char *const *)a, &left), *theirs = trimmed(*(const char *const *)b, &right);
-    const int order = memcmp(ours, theirs, minimum(left, right));
-    return order ? order : (left > right) - (left < right);
+    size_t length;
+    name = trimmed(name, &length);
+    *value = strtod(name, NULL);
+    const size_t sign = *name == '-' || *name == '+', whole = strspn(name + sign, "0123456789"),
+                 point = name[sign + whole] == '.';
+    return whole && sign + whole + point + strspn(name + sign + whole + point, "0123456789") == length;
 }
 
-/* Refuses names that differ in blanks only: "pos" and "pos " are a typing error, and would be two classes. */
-static deberta_status check_blanks(const label_list *labels, deberta_error *err)
+/* Orders numbers by value, then names without their blanks, in capitals or not. */
+static int compare_spellings(const void *a, const void *b)
+{
+    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
+    double ours, theirs;
+    const bool left_number = is_decimal(left, &ours), right_number = is_decimal(right, &theirs);
+    if (left_number != right_number) return left_number ? -1 : 1;
+    if (left_number) return (ours > theirs) - (ours < theirs);
+    size_t left_bytes, right_bytes;
+    left = trimmed(left, &left_bytes);
+    right = trimmed(right, &right_bytes);
+    const int order = strncasecmp(left, right, minimum(left_bytes, right_bytes));
+    return order ? order : (left_bytes > right_bytes) - (left_bytes < right_bytes);
+}
+
+/* Refuses two spellings of one class: "pos" and "pos " or "1" and "01" are a typing error, and would be two classes.
+ * Names that differ in capitals may be meant: *capitals become the first two of them. */
+static deberta_status check_spellings(const label_list *labels, const char *capitals[2], deberta_error *err)
 {
     const char **sorted = options_take(labels->options, labels->count, sizeof *sorted);
     if (labels->count) memcpy(sorted, labels->names, labels->count * sizeof *sorted);
-    qsort(sorted, labels->count, sizeof *sorted, compare_trimmed);
-    for (size_t k = 1; k < labels->count; k++)
-        if (compare_trimmed(&sorted[k - 1], &sorted[k]) == 0)
+    qsort(sorted, labels->count, sizeof *sorted, compare_spellings);
+    for (size_t k = 1; k < labels->count; k++) {
+        if (compare_spellings(&sorted[k - 1], &sorted[k]) != 0) continue;
+        size_t bytes, other;
+        const char *left = trimmed(sorted[k - 1], &bytes), *right = trimmed(sorted[k], &other);
+        const bool blanks = bytes == other && memcmp(left, right, bytes) == 0;
+        double value;
+        if (blanks || is_decimal(left, &value))
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                         "the labels '%.80s' and '%.80s' differ only by blanks: they would be two classes; take the "
-                         "blanks out of the file",
-                         sorted[k - 1], sorted[k]);
+                         "the labels '%.80s' and '%.80s' %s: they would be two classes; %s the file", sorted[k - 1],
+                         sorted[k], blanks ? "differ only by blanks" : "are one number",
+                         blanks ? "take the blanks out of" : "write one of them in");
+        if (!capitals[0]) memcpy(capitals, sorted + k - 1, 2 * sizeof *capitals);
+    }
     return DEBERTA_OK;
+}
+
+/* Returns the first name that looks like several labels, such as "pos,neg", or NULL. */
+static const char *find_several(const label_list *labels)
+{
+    for (size_t k = 0; k < labels->count; k++)
+        for (const char *at = labels->names[k]; *at && *(at += strcspn(at, ",;|")); at++)
+            if (at > labels->names[k] && at[1] && at[1] != ' ') return labels->names[k];
+    return NULL;
+}
+
+void label_list_note(const label_list *labels, deberta_training_task task)
+{
+    const char *capitals[2] = {0}, *several = task == DEBERTA_TRAIN_SEQUENCE ? find_several(labels) : NULL;
+    (void)check_spellings(labels, capitals, NULL);
+    if (capitals[0])
+        say_note(labels->options, "note: the labels '%.80s' and '%.80s' differ only by capitals: they are two classes",
+                 capitals[0], capitals[1]);
+    if (several)
+        say_note(labels->options,
+                 "note: the label '%.80s' is a class of its own: a text has one label, and several right labels of a "
+                 "text (multi-label classification) are not trained",
+                 several);
 }
 
 /* Most labels are used by several lines, while nearly all texts are used by one. A small file may be an exception; a
@@ -117,7 +183,8 @@ deberta_status label_list_check(const label_list *labels, deberta_training_task 
 {
     enum { FEW_LABELS = 10, FEW_TAGS = 20 };
     const bool tags = task == DEBERTA_TRAIN_TOKEN;
-    DEBERTA_TRY(check_blanks(labels, err));
+    const char *capitals[2] = {0};
+    DEBERTA_TRY(check_spellings(labels, capitals, err));
     if (labels->count < (tags ? FEW_TAGS : FEW_LABELS)) return DEBERTA_OK;
     if (tags ? 4 * labels->count <= labels->lines : 4 * labels->count <= 3 * labels->lines) return DEBERTA_OK;
     if (labels->lines == 0) return DEBERTA_OK;

@@ -28,7 +28,8 @@ static void train_log_append(scope *memory, log_series *s, double step, double v
 static const char *measure_key(const json_t *line)
 {
     static const char *const others[] = {"eval_loss",      "eval_loss_generator", "eval_loss_discriminator",
-                                         "eval_sequences", "eval_tokens",         "eval_labelled"};
+                                         "eval_sequences", "eval_tokens",         "eval_labelled",
+                                         "eval_right"};
     const char *key;
     const json_t *value;
     json_object_foreach((json_t *)line, key, value)
@@ -64,6 +65,9 @@ static void train_log_take_line(train_log *log, const json_t *line)
         keys[LOG_OBJECTIVE] = "loss";
     }
     if (json_object_get(line, "gradient_norm_discriminator")) keys[LOG_NORM] = "gradient_norm_discriminator";
+    const double right = json_number_value(json_object_get(line, "eval_right"));
+    if (json_object_get(line, "eval_right"))
+        log->right = right / json_number_value(json_object_get(line, "eval_labelled"));
     for (int k = 0; k < LOG_VALUES; k++) {
         const json_t *value = keys[k] ? json_object_get(line, keys[k]) : NULL;
         if (json_is_number(value)) train_log_append(&log->memory, &log->series[k], step, json_number_value(value));
@@ -119,7 +123,7 @@ static char *name_of(scope *memory, const char *path)
 deberta_status train_log_read(train_log *log, const char *path, deberta_error *err)
 {
     struct stat about;
-    *log = (train_log){0};
+    *log = (train_log){.right = NAN};
     log->name = name_of(&log->memory, path);
     const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
     if (folder) path = scope_text(&log->memory, "%s%slog.jsonl", path, path_has_suffix(path, "/") ? "" : "/");

@@ -26,6 +26,7 @@ typedef struct train_log {
     char *name;   /* name of the run: its folder, or the file without its suffix */
     log_series series[LOG_VALUES];
     char *measure; /* name of the first measure: "accuracy"; NULL: none */
+    double right;  /* share of the held-out masked tokens whose likeliest word is right; NaN: not counted */
 } train_log;
 
 /* Reads the log in a run's folder, or the file itself. DEBERTA_E_FORMAT: a line, named by its number, is not a log's;

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "program/frame/output_names.h"
 
@@ -14,6 +15,17 @@ const train_options train_defaults = {
     .trainer = DEBERTA_TRAINER_DEFAULTS,
     .chain_every = 500,
 };
+
+/* Returns true if a list of files has this one, under any name. */
+static bool is_among(const text_list *files, const char *path)
+{
+    struct stat one, other;
+    for (size_t k = 0; k < files->count; k++)
+        if (stat(path, &one) == 0 && stat(files->items[k], &other) == 0 && one.st_dev == other.st_dev &&
+            one.st_ino == other.st_ino)
+            return true;
+    return false;
+}
 
 void train_options_check(const train_options *o)
 {
@@ -37,6 +49,12 @@ void train_options_check(const train_options *o)
         option_wrong(&o->common, &t->max_ngram, "uniform masking has no n-grams");
     if (t->generator && t->sharing == DEBERTA_SHARING_ES && !t->coupled)
         option_wrong(&o->common, &t->sharing, "es, one table for both losses, needs --coupled");
+    if (train_runs(o) && t->learning_rate <= 0)
+        say_note(&o->common, "note: --learning-rate %g: no weight changes", t->learning_rate);
+    for (size_t k = 0; k < o->held_out.count; k++)
+        if (is_among(&o->data, o->held_out.items[k]) || is_among(&o->texts, o->held_out.items[k]))
+            say_note(&o->common, "note: --eval %s is trained on as well: its measures are not those of new texts",
+                     o->held_out.items[k]);
     if (t->warmup > 0 && t->warmup > t->steps)
         option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
 }

@@ -205,8 +205,10 @@ const command train_plot = {
     .size = sizeof(plot_options),
     .defaults = &(const plot_options){.smooth = 1},
     .most_outputs = MOST_PATHS,
-    .example = "  deberta train plot trained -o loss.svg\n"
-               "  deberta train plot base-* sift-* --band --smooth 10 -o seeds.pdf\n"
+    .example = "  for s in 1 2 3; do deberta train mlm models/demo --file corpus.txt --sequence-tokens 32 --steps 9 "
+               "--seed $s -o run-$s; done\n"
+               "  deberta train plot run-1 -o loss.svg\n"
+               "  deberta train plot run-* --band --smooth 3 -o seeds.pdf\n"
                "\na RUN is the folder of a run, or its log.jsonl\n",
     .run = train_plot_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",

@@ -121,7 +121,8 @@ const command train_tokenizer = {
     .options = table,
     .size = sizeof(tokenizer_options),
     .defaults = &(const tokenizer_options){.pieces = 8000, .layers = 6, .hidden = 256, .heads = 4},
-    .example = "  deberta train tokenizer --file corpus.txt --vocabulary 6000 --out new\n",
+    .example = "  cut -f2 docs/studies/data/books.tsv | sed 1d > books.txt\n"
+               "  deberta train tokenizer --file books.txt --vocabulary 1000 --depth 3 --out pieces\n",
     .run = train_tokenizer_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
 };

@@ -288,7 +288,9 @@ const command command_verify = {
         "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
         "  deberta verify models/demo --text 'Call me Ishmael.' --format latex -o errors.pdf   # a chart by layer\n"
         "  deberta verify --mutate p2c_ji\n"
-        "  deberta verify --audit trained --segments 3   # of a run with train --chain --keep-every N\n"
-        "  deberta verify models/demo --publish   # compare with tests/golden/published.tsv",
+        "  deberta train mlm models/demo --file corpus.txt --sequence-tokens 32 --steps 20 --chain --keep-every 5 -o "
+        "chained\n"
+        "  deberta verify --audit chained --segments 3\n"
+        "  deberta verify models/demo --publish   # compare with tests/golden/published.tsv\n",
     .run = verify_run,
 };

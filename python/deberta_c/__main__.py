@@ -18,10 +18,14 @@ def _texts(path: str, limit: int) -> List[str]:
             lines = [line.rstrip("\r\n") for line in file]
     except (OSError, UnicodeError) as reason:
         raise FileError(f"{path}: cannot be read ({reason})") from None
-    texts = [line for line in lines if line.strip()][:limit]
+    texts = [line for line in lines if line.strip()]
     if not texts:
         raise ArgumentError(f"{path}: there is no text in it, expected one a line")
-    return texts
+    if len(texts) < len(lines):
+        print(f"deberta_c compare: note: {path}: {len(lines) - len(texts)} of {len(lines)} lines are empty, and passed over", file=sys.stderr)
+    if len(texts) > limit:
+        print(f"deberta_c compare: note: {path}: the first {limit} of {len(texts)} texts are compared; --limit takes more", file=sys.stderr)
+    return texts[:limit]
 
 
 def _opened(folder: str, task: Optional[str], dtype: str) -> "tuple[Any, Any]":

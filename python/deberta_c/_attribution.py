@@ -61,5 +61,5 @@ def attribute(model: Any, text: Any, pair: Optional[str] = None, **options: Any)
     if getattr(model, "ablated", ""):
         raise UnsupportedError("attributions are of whole models, and this one is without a term: leave the block of ablate")
     words, _ = _program._texts_of_figure(text, pair, None, {})
-    command, options = ["attribute", folder, *words], {**given, **options}
+    command, options = ["attribute", folder, *words], {**given, **_program._given(options)}
     return Attribution(_program.json_of(*command, **options), command, options)

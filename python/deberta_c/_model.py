@@ -289,7 +289,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         """What `deberta receptive-field --json` says of this model, distances in tokens: docs/receptive-field.md has the members. options: as
         of the program (tokens=512, depth=2). Raises ArgumentError for a closed model and for options that the program does not take."""
         self._check_not_closed()
-        return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **options})
+        return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **_program._given(options)})
 
     def attribute(self, text: Any, pair: Optional[str] = None, **options: Any) -> "_attribution.Attribution":
         """Which words, distances and positions an answer comes from (docs/attribution.md). text: one text, or a pair as a tuple. options: as

@@ -28,9 +28,14 @@ OTHER_INPUTS, WRITTEN = ("ids", "input", "file"), ("numbers", "latex")  # option
 _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes: a wrong command line, bad input, the system
 
 
+def _given(options: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the options without those that are None or False, which mean that they are not given."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
+
+
 def _words(options: Dict[str, Any]) -> List[str]:
     """Turns threads=2, heads=[0, 3], breakdown=True into --threads 2 --heads 0,3 --breakdown."""
-    given = {name.rstrip("_"): value for name, value in options.items() if value is not None and value is not False}
+    given = {name.rstrip("_"): value for name, value in _given(options).items()}
     return [word for name, value in given.items() for word in (["--" + name.replace("_", "-")] + ([] if value is True else [_word(name, value)]))]
 
 
@@ -74,7 +79,8 @@ def json_of(*arguments: str, out: Any = None, **options: Any) -> Dict[str, Any]:
     """Returns the program's JSON. out: a .json file for a copy; it may be none of the arguments."""
     if out is not None:
         output_suffix(out, (".json",), arguments)
-    if options.get("plot") is not None:
+    options = _given(options)
+    if "plot" in options:
         output_suffix(options["plot"], FORMATS, arguments)
     said = run(*arguments, "--json", **options)
     try:
@@ -103,7 +109,7 @@ def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
     folder, given = _opened(model)
     if "layers" in given:
         given["depth"] = given.pop("layers")
-    return list(json_of("bench", folder, **{**given, **options})["results"])
+    return list(json_of("bench", folder, **{**given, **_given(options)})["results"])
 
 
 class Figure:
@@ -152,7 +158,7 @@ def _drawing(svg: bytes) -> bytes:
 
 def _texts_of_figure(text: Any, pair: Any, kind: Optional[str], options: Dict[str, Any]) -> Tuple[List[str], str]:
     """Returns the texts of a figure as words of a command line, and for readers."""
-    others = [name for name in OTHER_INPUTS if options.get(name) is not None]
+    others = [name for name in OTHER_INPUTS if name in options]
     if text is None:
         if pair is not None or not others:
             wrong = "there is nothing to draw" if pair is None else "pair: is the second segment of a text, and there is no text"
@@ -187,16 +193,18 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
     if given.pop("layers", None):
         raise UnsupportedError("the model was opened with its first layers only, figures are of whole models: open it without layers=")
     given["ablate"] = getattr(model, "ablated", "") or None
+    options = _given(options)
     words, title = _texts_of_figure(text, pair, kind, options)
     options = {**given, **options}
-    if options.get("latex") is not None and out is None:
+    out = None if out is False else out
+    if "latex" in options and out is None:
         raise ArgumentError("latex: the file includes the figure by its name: give out=, too")
-    inputs = [folder, *(os.fspath(options[name]) for name in ("input", "file") if options.get(name) is not None)]
+    inputs = [folder, *(os.fspath(options[name]) for name in ("input", "file") if name in options)]
     outs = [] if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     for one in outs:
         output_suffix(one, FORMATS, inputs)
     for name in WRITTEN:
-        if options.get(name) is not None:
+        if name in options:
             output_suffix(options[name], (), inputs)
 
     def drawn(*suffixes: str, more: Sequence[str] = (), **changed: Any) -> List[bytes]:
@@ -223,6 +231,7 @@ def trace(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> 
     if given.pop("layers", None):
         raise UnsupportedError("the model was opened with its first layers only, traces are of whole models: open it without layers=")
     given["ablate"] = getattr(model, "ablated", "") or None
+    options = _given(options)
     words, _ = _texts_of_figure(text, pair, "trace", options)
     found = json_of("attention", "trace", folder, *words, **{**given, **options})
     for grids in (found["measures"], found["shares"]):

@@ -304,6 +304,19 @@ def test_sizes(bench):
         assert note == ([f"Each drawn cell is the mean of {pooled} \u00d7 {pooled} cells."] if pooled else []), f"n = {n}: {note}"
 
 
+def test_coarse_pixels(bench):
+    """Where a PNG has fewer pixels than cells, a cell of pixels is their mean, as figure and note say; no token runs into the next, and files beside it stay fine."""
+    done = draw(bench, "embeddings", DEMO, "--text", TEXT, "--width-mm", "85", "--dpi", "72", "-o", "c.png", "-o", "c.svg")
+    contains(done.err, "a drawn cell is the mean of 1 \u00d7 4 cells at 72 dpi", "--dpi 300")
+    assert draw(bench, "embeddings", DEMO, "--text", TEXT, "--dpi", "300", "-o", "f.png", "-o", "f.svg").err == ""
+    drawing, n = Drawing("c"), sum(map(len, WORDS))
+    assert "Each drawn cell is the mean of 1 \u00d7 4 cells." not in " ".join(filter(None, drawing.texts)), "what is vector has fine cells"
+    x, y, width, height = drawing.panels["content: H[L\u22121]"]
+    rows = [[drawing.picture.pixel(column, row) for column in range(int(x) + 2, int(x + width) - 2)] for row in range(int(y) + 2, int(y + height) - 1)]
+    assert len(set(map(tuple, rows))) == n, f"{len(set(map(tuple, rows)))} rows of colours for {n} tokens"
+    assert "mean of 11 \u00d7 11 cells at 50 dpi" in draw(bench, "grid", SMALL, "--ids", ",".join(str(3 + k * k % 90) for k in range(600)), "--dpi", "50", "-o", "g.png").err
+
+
 def test_odd_texts(bench):
     long = "Donau" * 12
     draw(bench, DEMO, "--text", f"the {long} met", "--words", "-o", "long.svg", "-o", "long.png")

@@ -12,8 +12,6 @@ from cases_documents import commands_of
 from helpers import check, contains, equal, needs_figures
 from run_cli_tests import Bench
 
-# Models, texts and runs that are not in the tree, and what would write into somebody's home: cases_documents looks at their options.
-ELSEWHERE = ("deberta-v3-", "train mlm --config new", "swag-model", "source ", " > ~/", "train tokenizer", "train plot", "deberta examples ")
 # What would run for longer than five seconds, or minutes. Nothing else may be left out, and every one of these must be an example.
 LONG = {
     "deberta verify",
@@ -22,8 +20,14 @@ LONG = {
     "deberta report synthetic:v3-xsmall,vocab=1000 -o out/report",
 }
 SWEEP = ["-n", "16,32", "--depth", "1", "--threads", "1,2", "--isa", "auto", "--reps", "1", "--min-time", "0"]  # the last one given counts
-# Measurements of machines that the reader has, and questions for a model that is not in the tree.
-OTHERS_OWN = {"laptop.json", "server.json", "train.jsonl", "held-out.jsonl"}
+# The installed program under its name, with measurements that take a moment.
+SHORT = """#!/bin/sh
+case "$1 $2" in
+"bench synthetic:"*) set -- "$@" {sweep} ;;
+"bench models/"*) set -- "$@" --reps 1 --min-time 0 --no-peak ;;
+esac
+exec {program} "$@"
+"""
 
 
 class Ordinary(Bench):
@@ -56,7 +60,7 @@ def installed(bench):
 def page_examples(bench):
     lines = []
     for name in commands_of(bench):
-        lines += re.split(r"\nexamples?:\n", bench.fine(*name.split(), "--help").out)[1].split("\n")
+        lines += re.split(r"\nexamples?:\n", bench.fine(*name.split(), "--help").out)[1].split("\n\n")[0].split("\n")
     return lines
 
 
@@ -64,51 +68,25 @@ def examples_of(bench):
     """In the order in which they stand: one may read what another wrote."""
     lines = page_examples(bench)
     with open(os.path.join(bench.root, "docs", "deberta.1"), encoding="utf-8") as file:
-        lines += file.read().split("\n.SH EXAMPLES\n")[1].split("\n.SH ")[0].replace("\\-", "-").replace("\\(aq", "'").split("\n")
-    return [line.strip() for line in lines if re.match(r" *deberta [a-z]", line)]
+        lines += file.read().split("\n.SH EXAMPLES\n.nf\n")[1].split("\n.fi\n")[0].replace("\\-", "-").replace("\\(aq", "'").split("\n")
+    return [line.strip() for line in lines if line.strip()]
 
 
 def test_examples(bench):
-    """Those of the installed program, for a user who may not write where it was installed."""
+    """Those of the installed program as a shell runs them, in the folder that `examples` makes, for a user who may not write where it was installed."""
     needs_figures(bench)  # several draw
     bench = Ordinary(bench, installed(bench))
     bench.fine("examples", "kit")
-    bench.folder = bench.path("kit")
-    os.mkdir(bench.path("out"))
-    if bench.user:
-        shutil.chown(bench.path("out"), "nobody")
-    bench.write("many.txt", "".join(f"store {k}\n" for k in range(1000)))  # some of them are in the share that an audit draws
-    for shard in ("0", "1"):  # what an array of jobs leaves for `merge`
-        bench.fine("encode", "models/demo", "--file", "many.txt", "-o", "vectors.npy", "--shards", "2", "--shard", shard)
-    bench.fine("train", "mlm", "models/demo", "--file", "many.txt", "--sequence-tokens", "16", "--steps", "6", "--chain", "--keep-every", "2", "-q", "-o", "trained")
-    ran, left_out = 0, set()
-    for example in examples_of(bench):
-        command = re.sub(r" +#.*", "", example)
-        if command in LONG:
-            left_out.add(command)
-        if command in LONG or any(word in example for word in ELSEWHERE):
-            continue
-        words, stdin = shlex.split(example, comments=True)[1:], b""
-        if "<" in words:
-            stdin = bench.bytes(words[words.index("<") + 1])
-            words = words[:words.index("<")]
-        if words[0] == "bench" and words[1].startswith("synthetic:"):
-            words += SWEEP
-        if words[:2] == ["bench", "merge"]:  # as a shell would write the names of what an array of jobs left
-            parts = {f"part-{n}.json": n for n in ("16", "24")}
-            for name, n in parts.items():
-                bench.fine("bench", "models/demo", "-n", n, "--reps", "1", "--min-time", "0", "-q", "-o", name)
-            assert words[2:] == ["part-*.json", "-o", "sweep.json"], example
-            words = [*words[:2], *parts, "-o", "merged.json"]
-        if words[:2] in (["bench", "compare"], ["bench", "plot"]):  # they read what a sweep of each machine wrote
-            for name in {word for word in words[2:] if word.endswith(".json")} - {"sweep.json"}:
-                shutil.copy(bench.path("sweep.json"), bench.path(name))
-        result = bench.run(*words, stdin=stdin)
-        # A deliberate fault that is noticed is what this one shows.
-        assert result.code == (1 if "--mutate" in words else 0), result.describe()
-        ran += 1
-    assert left_out == LONG, f"no examples any more: {sorted(LONG - left_out)}"
-    assert ran >= 30, f"only {ran} examples were found"
+    bench.write("deberta", SHORT.format(sweep=" ".join(SWEEP), program=bench.program))
+    os.chmod(bench.path("deberta"), 0o755)
+    lines, environment = examples_of(bench), {"HOME": bench.folder, "TMPDIR": bench.folder, "PATH": f"{bench.folder}:{os.environ['PATH']}"}
+    commands = [re.sub(r" +#.*", "", line) for line in lines]
+    check(set(commands) >= LONG and len(commands) >= 50, f"{len(commands)} examples; no examples any more: {sorted(LONG - set(commands))}")
+    for command in commands:
+        if command not in LONG:
+            done = subprocess.run(["bash", "-ec", command], cwd=bench.path("kit"), env=bench.environment(environment), capture_output=True, text=True, timeout=120, **bench.user)
+            # A deliberate fault that is noticed is what this one shows.
+            equal(done.returncode, 1 if "--mutate" in command else 0, f"{command}\n{done.stdout[-1000:]}\n{done.stderr[-1000:]}")
 
 
 def test_what_help_names(bench):
@@ -124,10 +102,6 @@ def test_what_help_names(bench):
     for name in named:
         check(os.path.exists(os.path.join(bench.folder, "kit", name)), f"{name} is named by help, and `deberta examples` does not copy it")
         check(os.path.exists(os.path.join(installation, "share", "deberta", name)), f"{name} is named by help, and not installed")
-    read = {word for line in page_examples(bench) for word in re.findall(r"(?:--(?:file|examples|eval|minimal-pairs)|<|bench plot) ([\w-]+\.\w+)", line)}
-    check({"texts.txt", "pairs.jsonl", "corpus.txt", "sweep.json"} <= read, read)
-    for name in read - OTHERS_OWN:
-        check(os.path.exists(os.path.join(bench.folder, "kit", name)), f"{name} is read by an example, and `deberta examples` does not copy it")
     manual = bench.read(os.path.join(bench.root, "docs", "deberta.1"))
     pages = {name for name in re.findall(r"\bdocs/[\w.-]*\.md", manual)} | {"docs/" + name for name in os.listdir(os.path.join(bench.root, "docs")) if name.endswith(".md")}
     for name in pages | {"LICENSE", "README.md"}:

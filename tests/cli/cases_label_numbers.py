@@ -60,3 +60,55 @@ def test_numbers_of_objects_are_those_of_tables(bench):
     assert "fractions" not in finetune(bench, DEMO, "--examples", "whole.tsv", "--new-head", out="w").err
     assert "fractions" not in finetune(bench, DEMO, "--examples", "t.tsv", "--labels", "1", out="r").err
     contains(bench.expect(3, "eval", "r", "whole.tsv").err, "is a regression", "'deberta classify' gives its values")
+
+
+READINGS = [  # classes, labels of a file, its classes or None where it is refused, what is said
+    ("123", ["0", "1", "2"], [0, 1, 2], "labels are numbers of the 3 labels from 0: 0 is '1', 1 is '2'"),
+    ("123", ["1", "2"], [0, 1], "read as names, and all of them could be numbers from 0: '1' is the class of that name, not the class with that number, '2'"),
+    ("123", ["1", "3"], [0, 2], ""),
+    ("123", ["3", "1", "0"], None, "the label '3' of line 1 is a name, and '0' of line 3 can only be a number: write all labels of the file as names"),
+    ("abc", ["1", "c"], None, "the label 'c' of line 2 is a name, and '1' of line 1 can only be a number"),
+    ("abc", ["1", "01"], None, "there is no label '01', expected a name or 0 to 2"),
+    ("012", ["0", "2", "1"], [0, 2, 1], ""),
+]
+
+
+def test_labels_of_a_file_are_all_names_or_all_numbers(bench):
+    """A name of one class that is the number of another is what the other labels of its file are; a mixture is refused."""
+    def classes_of(names, *tables):
+        result = json.loads(bench.expect(0, "eval", model(names), *tables, "--json").out)
+        return dict(zip(result["labels"], map(sum, result["confusion"])))
+
+    def model(names):
+        return str(bench.shared(f"classes-{names}", lambda path: make_model(path, "29", "spm-unigram", 2100, list(names))))
+
+    for row, (names, labels, classes, said) in enumerate(READINGS):
+        table, code = bench.write(f"{row}.tsv", "".join(f"{label}\tthe sea {k}\n" for k, label in enumerate(labels))), 3 if classes is None else 0
+        for result in (bench.expect(code, "eval", model(names), table),
+                       bench.expect(code, "finetune", "sequence", model(names), "--examples", table, *TRAIN, "-o", f"m{row}")):
+            contains(result.err, said)
+            assert said or "note: labels are" not in result.err, result.err
+        if classes is not None:
+            equal(classes_of(names, table), {name: classes.count(k) for k, name in enumerate(names)}, str(labels))
+    # each file for itself: names in one, numbers in the other
+    equal(classes_of("123", bench.write("a.tsv", "1\tthe sea\n3\tthe store\n"), bench.write("b.tsv", "1\tthe sea\n0\tthe store\n")), {"1": 2, "2": 1, "3": 1})
+
+
+SPELLINGS = [  # labels of a new head, exit status, what is said
+    (["Pos", "pos", "neg"], 0, "the labels 'Pos' and 'pos' differ only by capitals: they are two classes"),
+    (["pos ", "pos", "neg"], 3, "differ only by blanks"),
+    (["1", "01", "2"], 3, "the labels '1' and '01' are one number: they would be two classes; write one of them in the file"),
+    (["1", "1.0", "2"], 3, "are one number"),
+    (["pos", "neg", "pos,neg"], 0, "the label 'pos,neg' is a class of its own: a text has one label"),
+    (["Paris, Texas", "London"], 0, ""),
+]
+
+
+def test_spellings_of_one_class(bench):
+    for row, (labels, code, said) in enumerate(SPELLINGS):
+        table = bench.write(f"{row}.tsv", "".join(f"{label}\tthe sea {k}\n" for k, label in enumerate(labels)))
+        result = bench.expect(code, "finetune", "sequence", DEMO, "--examples", table, "--new-head", *TRAIN, "-o", f"m{row}")
+        contains(result.err, said)
+        assert said or "a class of its own" not in result.err, result.err
+    several = bench.write("list.jsonl", '{"label": ["pos", "neg"], "text": "the sea"}\n')
+    contains(bench.expect(3, "finetune", "sequence", DEMO, "--examples", several, "--new-head", *TRAIN, "-o", "m").err, '"label" is a list: a text has one label')

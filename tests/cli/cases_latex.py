@@ -18,7 +18,7 @@ KINDS = {
     "lines": (("--text", SENTENCE, *ONE_HEAD, "--query", "store"), ""),
     "value-weighted": (("--text", SENTENCE, *TWO_HEADS), r"$\alpha _{ij}$ $\Vert W_{o}$ $v_{j}\Vert $,"),
     "four-types": (("--text", SENTENCE, *TWO_HEADS), r"$PQ[\delta (i,j)]$ $\cdot $ $PK[\delta (i,j)]$,"),
-    "kernel": ((*PAIR, *ONE_HEAD), ""), "embeddings": (("--text", SENTENCE), r"$H[L-1]$."), "error": (("--text", SENTENCE), r"|float32 $-$ float64|"),
+    "kernel": ((*PAIR, *ONE_HEAD), ""), "embeddings": (("--text", SENTENCE), r"$H[L-1]$."), "error": (("--text", SENTENCE), r"\textbar{}float32 $-$ float64\textbar{}"),
     "trace": (("--text", "the boys near the store [MASK] here", "--corrupted", "the boy near the store [MASK] here", "--answer", "were,was"), ""),
     "attribute": (("--text", "The old sailor told the boys a [MASK] about the sea.", "--answer", "story"), "Shaded: attribution to words. Bars: attribution to distances"),
 }
@@ -60,6 +60,7 @@ def test_words_of_formulas(bench):
     """Drawn from what figures say: a formula is one piece of math, a symbol in a sentence its own, Greek words stay text."""
     for text, expected in (("α", r"$\alpha $"), ("x αᵢⱼ, y", r"x $\alpha _{ij}$, y"), ("2⁻²³", "$2^{-23}$"), ("(see √d)", r"(see $\sqrt{d}$)"),
                            ("naïve²", "naïve$^{2}$"), ("a − b", "a $-$ b"), ("λόγος", "λόγος"), ("50% of $5 & #1_a {b} ~ ^ \\", r"50\% of \$5 \& \#1\_a \{b\} \textasciitilde{} \textasciicircum{} \textbackslash{}"),
+                           ("<a>|\"b\" don't -- ?`", r"\textless{}a\textgreater{}\textbar{}\texttt{\char34}b\texttt{\char34} don't -\kern0pt{}- ?\kern0pt{}`"),
                            ("‖x‖ ≤ 1", r"$\Vert x\Vert $ $\leq $ 1"), ("τέλος δ", r"τέλος $\delta $"), ("well−known", "well$-$known")):
         bench.fine("attention", DEMO, "--text", text, "-o", "w.pdf", "--latex", "w.tex", "-q")
         found = re.search(r"text: ``(.*?)''", pathlib.Path("w.tex").read_text(encoding="utf-8"), re.S)[1]

@@ -15,6 +15,8 @@ PLACES = {"{DEMO}": DEMO, "{TINY_100}": TINY.replace("vocab=50", "vocab=100"), "
 # Files that are made first.
 FILES = {
     "f": b"not json\n",
+    "squad.json": b'{"version": "2", "data": [{"paragraphs": []}]}',
+    "squad-lines.json": b'{\n "version": "2",\n "data": []\n}\n',
     "large.json": b'{"input_ids": [[1, 2, 3], [1, 2, 900]], "attention_mask": [[1, 1, 1], [0, 1, 1]]}',
     "huge.json": b'{"input_ids": [[1, 99999999999]]}',
     "types.json": b'{"input_ids": [[1, 2]], "token_type_ids": [[1, 2]]}',

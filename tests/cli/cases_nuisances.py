@@ -141,3 +141,17 @@ def test_labels_that_differ_by_blanks_are_refused(bench):
         bench.write("t.jsonl", "".join(json.dumps({"label": label, "text": "a store"}) + "\n" for label in ("pos", "neg", other)))
         result = bench.run("finetune", "sequence", narrow(bench), "--examples", "t.jsonl", "--new-head", "--steps", "1", "-q", *TRAIN, "-o", f"m{k}")
         check_message(result, 3, ["'pos'", f"'{other}'", "only by blanks"])
+
+
+def test_what_has_no_use_is_said(bench):
+    """An option given twice, a rate of nothing, texts of --eval that are trained on under another name; a folder that cannot be made."""
+    contains(bench.fine("classify", DEMO, "--text", "a", "--top", "2", "--top", "3").err, "note: --top has one value, and the last counts: '3', not '2'")
+    assert "one value" not in bench.fine("classify", DEMO, "--text", "a", "--top", "3", "--top", "3", "--text", "b").err
+    bench.write("two.tsv", "1\ta\n0\tb\n")
+    words = ["finetune", "sequence", narrow(bench), "--examples", "two.tsv", "--new-head", "--steps", "1", *TRAIN]
+    said = bench.fine(*words, "--learning-rate", "0", "--eval", "./two.tsv", "-o", "m").err
+    contains(said, "note: --learning-rate 0: no weight changes", "note: --eval ./two.tsv is trained on as well")
+    bench.write("three.tsv", "1\ta\n0\tb\n")
+    assert "note: --" not in bench.fine(*words, "--eval", "three.tsv", "-o", "n").err
+    said = bench.run(*words, "-o", "none/there")
+    assert said.code == 4 and "none/there: cannot make this folder" in said.err and "log:" not in said.err, said.err

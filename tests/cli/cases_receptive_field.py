@@ -145,13 +145,15 @@ def test_figures(bench):
 
 
 def check_drawn_aliases(bench):
-    """The panel of aliases: as many levels as there are sizes of rows, on a logarithmic axis. A table of 512 rows, drawn to |r| <= 640."""
+    """The panel of aliases: as many levels as there are sizes of rows, on a logarithmic axis; rows without end are lines of that name, unless a length ends them."""
     panel = re.search(r'<g aria-label="what looks alike[^"]*">(.*?)\n</g>', bench.read("field.svg"), re.S).group(1)
     curve = max(re.findall(r'<path d="([^"]*)" fill="none" stroke="#005293"', panel), key=len)
     levels = sorted({float(point.split()[1]) for point in re.findall(r"[ML]?([\d.]+ [\d.]+)", curve)}, reverse=True)
     rows = study(bench, ".", "--rows")["rows"]
-    clip = lambda row: (max(-640, -640 if row["lowest"] is None else row["lowest"]), min(640, 640 if row["highest"] is None else row["highest"]))
-    sizes = sorted({high - low + 1 for low, high in map(clip, rows)})
+    sizes = sorted({row["highest"] - row["lowest"] + 1 for row in rows if None not in (row["lowest"], row["highest"])})
+    contains(panel, ">without end<")
+    bench.fine("receptive-field", ".", "-n", "600", "-o", "ends.svg")
+    check("without end" not in bench.read("ends.svg"), "a text of 600 tokens ends")
     check(len(levels) == len(sizes) > 3, f"sizes of rows: {sizes}, levels {levels}")
     scale = (levels[-1] - levels[0]) / math.log(sizes[-1] / sizes[0])
     check(all(abs(levels[0] + scale * math.log(s / sizes[0]) - y) < 0.02 for s, y in zip(sizes, levels)), f"levels {levels} of sizes {sizes}")

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 """
 import base64
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -17,7 +18,7 @@ from unittest import SkipTest
 from xml.etree import ElementTree
 
 from browser import Browser, find_chromium
-from helpers import DEMO, check, equal, has_figures, read_tensors, wait_until
+from helpers import DEMO, check, contains, equal, has_figures, read_tensors, wait_until
 
 TEXT = "the captain saw a 👩‍👩‍👧 and wrote مرحبا on <b>paper</b>"
 
@@ -320,15 +321,42 @@ def grades(bench, browser):
     browser.move(*page.cell(60, 10))
     under = [expected(tensors, 0, 0, i, j, True)["c2c"] for i in (120, 121) for j in (20, 21)]
     check(abs(page.shown()["c2c"] - sum(under) / 4) < about["heads"][0][0]["scale"][0] / 100, f"pooled mean: {page.shown()['c2c']} of {under}")
-    check("Means of 2 × 2" in page.text("#readout") and "range" in page.text("#readout"), "the page says that cells are pooled")
+    check("means of 2 × 2" in page.text("#readout") and "range" in page.text("#readout"), "the page says that cells are pooled")
     low, high = (float(x.replace("−", "-")) for x in page.text("#readout tr.small td").split("…"))
     step = about["heads"][0][0]["range"][0] / 100
     check(abs(low - min(under)) < step and abs(high - max(under)) < step, f"pooled range: {low}, {high} of {under}")
+    pooled_words(bench, browser, "file://" + bench.path("page") + "/index.html")
 
     page = Page(browser, report(bench, "synthetic:v1-base,vocab=100,layers=1,hidden=64,heads=1,terms=none", "--ids", "5"))
     browser.move(*page.cell(0, 0))
     check(page.shown() == {"c2c": 0, "sum": 0, "probs": 1}, f"one token without relative positions: {page.shown()}")
     check(browser.evaluate("document.getElementById('component-p2c').disabled"), "terms that the model lacks")
+
+
+def pooled_words(bench, browser, url):
+    """A mean over a block is no share of a token: sentences say what a token of the block pays, the rest says that it is a mean."""
+    page = Page(browser, url, opening=True)
+    text, probabilities = page.about["texts"][0], data_of(bench)["attn.0.probs"].values
+    n, pool = text["n"], text["pool"]
+    greatest = {(i // pool, j // pool): 0 for i in range(n) for j in range(n)}
+    for k, p in enumerate(probabilities):
+        place = k // n // pool, k % n // pool
+        greatest[place] = max(greatest[place], p)
+    said = page.text("#guide-words")
+    query = max((place for place in greatest if place[0] != place[1]), key=greatest.get)[0]
+    share = max(greatest[query, j] for j in range(text["cells"]))
+    contains(said, f"with {two_digits(100 * share)} % of its attention", "a token of ", f"a block of {pool} tokens", "on average")
+    browser.press("n")
+    contains(page.text("#guide-words"), f"means over {pool} × {pool} pairs")
+    browser.evaluate("document.getElementById('matrix-table').open = true")
+    browser.frame()
+    for place in ("#row-title", "#column-title", "#matrix-table caption", "#legend-note"):
+        contains(page.text(place), f"means of {pool} × {pool} values")
+    check("--scale" not in (page.text("#view-command") or ""), f"the command draws values, not means: {page.text('#view-command')}")
+    browser.save_downloads(bench.folder)
+    browser.click(*page.place("#save-csv"))
+    check(wait_until(lambda: os.path.exists(bench.path("layer0-head0-sum.csv"))), f"no CSV: {bench.files()}")
+    contains(bench.read("layer0-head0-sum.csv"), "query,key,query_token,key_token,c2c_mean,", ",logit_mean,probability_mean")
 
 
 FORMULA = {"demo-bert": ("qi·kj", "d", []), "12-v2-b8-n33-c2p": ("qi·kj+qi·Ki−j", "2d", ["c2p"]), "demo": ("qi·kj+qi·Ki−j+kj·Qi−j", "3d", ["c2p", "p2c"])}
@@ -507,6 +535,33 @@ def without_terms(bench, browser):
     check(page.text("#keep-note") == "", "nothing to say")
 
 
+def same_lines(bench, page, saved):
+    """The command of the lines of c2p draws as many as the page, the negative ones dashed."""
+    if not has_figures(bench):
+        return
+    page.browser.click(*page.place("#save-svg"))
+    paths = list(ElementTree.parse(saved("text0-layer1-head1-lines-c2p.svg")).getroot().iter("{http://www.w3.org/2000/svg}path"))
+    command = shlex.split(page.text("#view-command"))
+    equal(command[2], "lines", "the kind")
+    bench.fine(*command[1:-1], "lines.svg")
+    figure = bench.read("lines.svg")
+    n, left_out = page.about["texts"][0]["n"], int(re.search(r"(\d+) weaker pairs", figure).group(1))
+    equal(len(paths), n * n - left_out, "lines")
+    equal(sum(path.get("stroke-dasharray") is not None for path in paths), figure.count("stroke-dasharray") - 3, "dashed lines, without those of the key")
+
+
+def made_without_terms(bench, browser):
+    """A page of `report --ablate` names what is out: above, in the first sentence, at the boxes, the matrix and the answers, in the command."""
+    page = Page(browser, report(bench, DEMO, "--text", "the [MASK] sat", "--ablate", "c2p@0,p2c=mean@1:2"), opening=True)
+    for said in (*map(page.text, ("#facts", "#keep-note", "#guide-words")), browser.evaluate("document.querySelector('#answers th').title")):
+        contains(said, "without c2p@0, p2c=mean@1:2")
+    for hash, matrix, boxes in (("layer=0&head=0", "without c2p", "[false,true]"), ("layer=1&head=2", "without p2c", "[true,false]"), ("layer=1&head=1", "probabilities", "[true,true]")):
+        page = Page(browser, f"file://{bench.path('page')}/index.html#{hash}&show=probs")
+        check(page.text("#matrix-title").endswith(matrix), page.text("#matrix-title"))
+        equal(browser.evaluate("JSON.stringify(['c2p', 'p2c'].map((c) => document.getElementById(`keep-${c}`).checked))"), boxes, hash)
+    check(not has_figures(bench) or "--ablate c2p@0,p2c=mean@1:2" in page.text("#view-command"), page.text("#view-command"))
+
+
 def views(bench, browser):
     """Lines, all heads, two heads and two texts side by side, zoom, the table, files and the command."""
     url = report(bench, DEMO, "--text", "a new store opened beside the new mall", "--text", "the old man sat by the sea")
@@ -543,6 +598,9 @@ def views(bench, browser):
     browser.press("v")
     check(browser.evaluate("document.getElementById('stage').dataset.view") == "lines", "lines by key")
     run_command("the command of lines")
+    browser.press("2")
+    same_lines(bench, page, saved)
+    browser.press("5")
     page.keys("#cursor", "ArrowDown", "ArrowDown", "ArrowRight")
     check_cell(page, tensors, 1, 1, 1, 1, "arrows among lines")
     set_box(browser, "#lines", "layer")
@@ -570,6 +628,32 @@ def views(bench, browser):
     browser.frame()
     n = page.about["texts"][1]["n"]
     check(browser.evaluate("document.querySelectorAll('#matrix-table tbody tr, #matrix-table thead th').length") == 2 * n + 1, "the matrix as a table")
+
+
+SHOWN = """[...document.querySelectorAll('#view-command, .command code')].filter((e) => e.textContent && !e.hidden).flatMap((e) => e.textContent.split('\\n'))"""
+TAKEN_OUT = "&centre=none&token=2&removed=c2c%400%3A1%2Cp2c%402%3A0"
+OPTION_SETS = ((), ("--threads", "2", "--reference", "microsoft"), ("--precision", "int8", "--memory-limit", "4G"), ("--ablate", "c2p@0", "--ablate", "p2c=mean@1:2", "--seed", "3"),
+               ("--max-tokens", "9", "-o", "it's page.html"), ("--precision", "int16", "-o", "a page's folder"))
+
+
+def shown_commands(bench, browser):
+    """Every command that stands on a page runs as it is typed, whatever the options of the report."""
+    for options in OPTION_SETS:
+        name = options[-1] if "-o" in options else "page"
+        bench.fine("report", DEMO, "-q", "--text", "The King and the [MASK] sat", *(("-o", "page") if name == "page" else ()), *options)
+        url = f"file://{bench.path(name).replace(' ', '%20')}{'' if name.endswith('.html') else '/index.html'}"
+        lines = set()
+        for k, (view, show, rest) in enumerate(itertools.product(("matrix", "lines", "heads"), ("c2c", "c2p", "p2c", "sum", "probs"), ("", TAKEN_OUT))):
+            if not options or k % 4 == 1:
+                Page(browser, f"{url}#layer=1&head=2&view={view}&show={show}{rest}")
+                lines.update(browser.evaluate(SHOWN))
+        commands = [shlex.split(line) for line in sorted(lines)]
+        kinds = {" ".join(words[1:3]) for words in commands}
+        check(len(commands) > 10 and all(words[0] == "deberta" for words in commands), f"{options}: {commands}")
+        check(not has_figures(bench) or {"attention lines", "attention grid", "attention components"} <= kinds, f"{options}: {kinds}")
+        for words in commands:
+            if words[1] != "report":  # it takes the time of a report, and has tests of its own
+                bench.fine(*words[1:])
 
 
 WIDTHS = ((390, 844), (768, 1024), (1024, 768), (1440, 900), (1920, 1080))
@@ -663,7 +747,7 @@ def widths(bench, browser):
 
 
 # The page of a build without figures names no command of a figure, and is the same in all else.
-OF_COMMANDS = (opening, without_terms, views, keys_alone)
+OF_COMMANDS = (opening, without_terms, made_without_terms, views, keys_alone, shown_commands)
 
 
 def in_a_browser(look):
@@ -676,5 +760,5 @@ def in_a_browser(look):
 
 
 def tests(settings):
-    for look in (opening, explore, colours, grades, formulas, drawn_numbers, rest, low_precision, without_terms, views, keys_alone, widths, paper):
+    for look in (opening, explore, colours, grades, formulas, drawn_numbers, rest, low_precision, without_terms, made_without_terms, views, shown_commands, keys_alone, widths, paper):
         yield "report-page/" + look.__name__.replace("_", "-"), in_a_browser(look)

@@ -74,3 +74,23 @@ def test_tabs_in_texts_are_said(bench):
     contains(bench.fine("train", "tokenizer", "--file", "long.txt", "--vocabulary", "30", "--width", "32", "--depth", "1", "--head-count", "1", "-o", "t").err,
              "long.txt: its first line has a tab")
     equal(scores(bench, "lines.txt"), scores(bench, "-", lines))
+
+
+PAIRS = [  # lines of a table, exit status, what is said
+    ("label\ttext\tpair\n1\ta\tb\n0\tc\n", 3, "line 3: the header names a pair, and the line has none"),
+    ("label\ttext\tpair\n1\ta\tb\n0\tc\t\n", 0, ""),
+    ("1\ta\tb\n0\tc\n1\td\te\n", 0, "2 of 3 texts have a pair; the others, line 2 is the first, are read alone"),
+    ("1\ta\n0\tc\n", 0, ""),
+]
+
+
+def test_rows_without_the_pair_of_others(bench):
+    """A row without its second text is refused where the header names it, and elsewhere counted in one note."""
+    for row, (lines, code, said) in enumerate(PAIRS):
+        table = bench.write("t.tsv", lines)
+        for words in (["eval", small(bench), table], ["finetune", "sequence", small(bench), "--examples", table, "--new-head", *TRAIN[:-3], "-t", "1", "-o", f"p{row}"]):
+            err = bench.expect(code, *words).err
+            contains(err, said)
+            assert said or "pair" not in err, err
+    objects = bench.write("o.jsonl", '{"text": "a", "pair": "b"}\n{"text": "c"}\n{"text": "d", "pair": null}\n')
+    contains(bench.fine("classify", small(bench), "--file", objects).err, "o.jsonl: 1 of 3 texts have a pair; the others, line 2 is the first, are read alone")

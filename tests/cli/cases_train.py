@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 import array
 import hashlib
 import json
+import math
 import os
 import random
 import shutil
@@ -497,6 +498,22 @@ def test_held_out(bench):
     bench.fine(*one, "--out", "one")
     step, evaluated = read_log(bench, "one")
     assert step["loss"] == evaluated["eval_loss"] and step["labelled"] == evaluated["eval_labelled"], (step, evaluated)
+
+
+def test_held_out_words_that_are_right(bench):
+    """Where the sum of the losses is below ln 2, every word has more than half: all are right. Of another text few are."""
+    bench.write("one.txt", "She sold her boat to the man.\n")
+    bench.write("other.txt", "Wolves howl. Nine old kings drank cider.\n")
+    words = ["train", "mlm", DEMO, *TRAIN, "--file", "one.txt", "--batch-sequences", "1", "--steps", "40", "--learning-rate", "3e-4"]
+    for file, all_right in (("one.txt", True), ("other.txt", False)):
+        folder = file[:-4]
+        report = json.loads(bench.fine(*words, "--eval", file, "--json", "--out", folder).out)
+        found = [line for line in read_log(bench, folder) if "eval_right" in line][-1]
+        near(report["masked_right"], found["eval_right"] / found["eval_labelled"], 1e-8)
+        if all_right:
+            assert found["eval_loss"] * found["eval_labelled"] < math.log(2) and found["eval_right"] == found["eval_labelled"], found
+        else:
+            assert found["eval_right"] < found["eval_labelled"], found
 
 
 def test_interrupt(bench):

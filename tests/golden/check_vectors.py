@@ -5,9 +5,10 @@
     check_vectors.py CASE OUTPUT.safetensors [--bits]
     check_vectors.py --all FOLDER [--bits]             FOLDER/CASE.safetensors of every case that is there
 
-CASE is a folder beside this file. OUTPUT holds float32 or float64 tensors, named and shaped as in CASE/expected.safetensors. They are compared where
-tokens are real: the largest difference may be three times that of float32 PyTorch (bars.tsv), and 2e-6 where that is less. --bits also compares the
-checksums of bits.tsv, which need all of a quantity. Exit status 1: a tensor is outside its bar or misshapen, or nothing was compared; 2: wrong use."""
+CASE is a folder beside this file. OUTPUT holds float32 or float64 tensors, named and shaped as in CASE/expected.safetensors (for `.rows` all rows
+will do). Each of that file is compared where tokens are real, or named as missing: the largest difference may be three times that of float32 PyTorch
+(bars.tsv), and 2e-6 where that is less. --bits also compares the checksums of bits.tsv, which need all of a quantity. Exit status 1: a tensor is
+outside its bar or misshapen, or nothing was compared; 2: wrong use."""
 import csv
 import json
 import sys
@@ -16,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 HERE, KINDS = Path(__file__).resolve().parent, {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
-BARS = {"hidden": "f32_hidden", "probs": "f32_probs", "logits.mlm_emd": "f32_emd", "logits.rtd": "f32_rtd"}  # columns of bars.tsv
+BARS = {"hidden": "f32_hidden", "probs": "f32_probs", "emd": "f32_emd", "logits.mlm_emd": "f32_emd", "logits.rtd": "f32_rtd"}  # columns of bars.tsv
+VARIANTS = ("ms_clamp.", "zero_fill.")  # before names: Microsoft's far distances, and its padding
 
 
 def read(path):
@@ -33,11 +35,17 @@ def read(path):
         sys.exit(f"{path}: is no whole safetensors file")
 
 
-def selected(name, values, real):
-    """What counts: real rows; of attention real queries and keys, of probabilities also the keys of holes inside a text, which are 0."""
+def plain(name):
+    return name.split(".", 1)[1] if name.startswith(VARIANTS) else name
+
+
+def selected(name, values, real, rows):
+    """What counts: real rows; of attention real queries and keys, of probabilities also the keys of holes inside a text, which are 0; of `.rows` those."""
+    name = plain(name)
     if name.startswith("attn."):
         inside = [np.logical_or.accumulate(row) & np.logical_or.accumulate(row[::-1])[::-1] for row in real]
-        return [m[:, row][:, :, keys if name.endswith("probs") else row] for m, row, keys in zip(values, real, inside)]
+        chosen = [row[rows] if name.endswith(".rows") else row for row in real]
+        return [m[:, queries][:, :, keys if "probs" in name else row] for m, queries, row, keys in zip(values, chosen, real, inside)]
     return list(values) if name == "logits.sequence" else [m[row] for m, row in zip(values, real)]
 
 
@@ -49,7 +57,7 @@ def checksum(parts):
 
 
 def outputs_of(tensors):
-    return sorted(name for name in tensors if name.startswith(("hidden_states.", "attn.", "logits.")) and not name.endswith(".rows"))
+    return sorted(name for name in tensors if plain(name).startswith(("hidden_states.", "attn.", "logits.", "emd.")))
 
 
 def needs(case):
@@ -68,29 +76,33 @@ def judge(case, output, bits_too):
     tables = ((HERE / name).read_text().splitlines() for name in ("bars.tsv", "bits.tsv"))
     (bars,), bits = ([row for row in csv.DictReader(table, delimiter="\t") if row["name"] == case] for table in tables)
     (expected, _), (found, kinds), verdicts, gathered = read(HERE / case / "expected.safetensors"), read(output), [], {}
-    real, wanted, compared = expected["attention_mask"].astype(bool), outputs_of(expected), 0
+    real, rows, wanted, compared = expected["attention_mask"].astype(bool), expected.get("probs_rows"), outputs_of(expected), 0
+    for name in [n for n in wanted if n.endswith(".rows") and n not in found and getattr(found.get(n[:-5]), "ndim", 0) == 4]:
+        found[name], kinds[name] = found[name[:-5]][:, :, rows[rows < found[name[:-5]].shape[2]]], kinds[name[:-5]]  # of all rows these
     for name in outputs_of(kinds):
-        quantity = {"hidden_states": "hidden", "attn": name.split(".")[-1]}.get(name.split(".")[0], name)  # its name in bits.tsv
+        parts = plain(name).removesuffix(".rows").split(".")
+        quantity = {"hidden_states": "hidden", "emd": "emd", "attn": parts[-1]}.get(parts[0], name)
+        group = quantity if name == plain(name).removesuffix(".rows") else name  # its name in bits.tsv
         if kinds[name] not in ("F32", "F64"):
             verdicts.append((False, f"{name:24} has the type {kinds[name]}, expected F32 or F64"))
         elif name in expected and expected[name].shape != found[name].shape:
             verdicts.append((False, f"{name:24} has the shape {list(found[name].shape)}, expected {list(expected[name].shape)}"))
         else:
             try:
-                ours = selected(name, found[name], real)
+                ours = selected(name, found[name], real, rows)
             except (IndexError, ValueError):
                 verdicts.append((False, f"{name:24} has the shape {list(found[name].shape)}, which does not suit the case's tokens"))
                 continue
-            gathered[quantity] = gathered.get(quantity, []) + ours
+            gathered[group] = gathered.get(group, []) + ours
             if name in expected:
                 compared += 1
-                error = np.max([np.abs(a - b).max() for a, b in zip(ours, selected(name, expected[name], real))])  # NaN if one is
+                error = np.max([np.abs(a - b).max() for a, b in zip(ours, selected(name, expected[name], real, rows))])  # NaN if one is
                 limit = max(3 * float(bars[BARS.get(quantity, "f32_logits" if quantity == name else "f32_components")] or 0), 2e-6)
                 verdicts.append((error <= limit, f"{name:24} error {error:.2e}  bar {limit:.2e}"))
-    for row in [row for row in bits if bits_too and not row["quantity"].startswith(("int", "ms_clamp."))]:  # this project's low precision, Microsoft's distances
+    for row in [row for row in bits if bits_too and not row["quantity"].startswith(("int", "ms_clamp."))]:  # not this project's low precision, nor the variant
         verdicts.append((row["quantity"] in gathered and checksum(gathered[row["quantity"]]) == row["bits"], f"bits of {row['quantity']}"))
     print("".join(f"{'ok' if fine else 'FAIL':4} {what}\n" for fine, what in verdicts), end="")
-    for what, names in (("missing", [n for n in wanted if n not in kinds]), ("not of this case", [n for n in kinds if n not in expected])):
+    for what, names in (("missing", [n for n in wanted if n not in kinds]), ("not of this case", [n for n in kinds if not {n, n + ".rows"} & set(expected)])):
         if names:
             print(f"{what}: {' '.join(sorted(names))}")
     failed = sum(not fine for fine, _ in verdicts)

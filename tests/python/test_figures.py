@@ -73,6 +73,11 @@ def test_a_tuple_is_a_pair():
     assert pair.title == "attention of: a new store | Call me" and text_of(pair)[0] == TEXT
 
 
+def test_none_and_false_are_not_given():
+    with_reference = {**ONE, "out": False, "latex": False, "file": False, "input": None, "numbers": False, "ids": None, "log": False}
+    assert deberta_c.attention_figure(DEMO, TEXT, **with_reference).svg == deberta_c.attention_figure(DEMO, TEXT, **ONE).svg
+
+
 @pytest.mark.parametrize("text, options, words", [
     ([TEXT, "Call me"], {}, "found a list of 2: a figure shows one text"), (["a"], {}, "found a list of 1"), (b"a", {}, "found bytes"), (5, {}, "found int"), (("a", "b", "c"), {}, "several texts are a list"),
     (np.array(["a", "b"]), {}, "found a list of 2"), (None, {}, "there is nothing to draw: expected a text, a pair"), (None, {"pair": "a"}, "pair: .* there is no text"),

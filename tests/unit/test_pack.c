@@ -148,7 +148,7 @@ TEST(parts_cover_everything)
 
 enum { QUANTIZED_OUTPUTS = 29, QUANTIZED_DEPTH = 1541 };
 
-/* Output 3 is zeros, 4 too small, 5 has a NaN, 6 an infinity, 7 both ends of the digits. */
+/* Output 3 is zeros, 4 too small, 7 both ends of the digits. */
 static void draw_quantized(float *w, float *factors)
 {
     for (size_t i = 0; i < 2 * PANEL * (size_t)QUANTIZED_DEPTH; i++)
@@ -157,22 +157,17 @@ static void draw_quantized(float *w, float *factors)
         factors[k] = 0.25f + fabsf(value(k + 7));
         w[4 * QUANTIZED_DEPTH + k] *= 0x1p-110f;
     }
-    w[5 * QUANTIZED_DEPTH + 11] = NAN;
-    w[6 * QUANTIZED_DEPTH + QUANTIZED_DEPTH - 1] = -INFINITY;
     w[7 * QUANTIZED_DEPTH + 20] = 3 * factors[20];
     w[7 * QUANTIZED_DEPTH + 21] = -3 * factors[21];
 }
 
 static float output_scale(const float *w, const float *factors, size_t depth, float *inverse, float top)
 {
-    float largest = 0, poison = 0;
-    for (size_t k = 0; k < depth; k++) {
-        poison += w[k] / factors[k] * 0.0f;
-        largest = fmaxf(largest, fabsf(w[k] / factors[k]));
-    }
-    const bool usable = largest >= 0x1p-100f && largest < INFINITY;
+    float largest = 0;
+    for (size_t k = 0; k < depth; k++) largest = fmaxf(largest, fabsf(w[k] / factors[k]));
+    const bool usable = largest >= 0x1p-100f;
     *inverse = usable ? top / largest : 0;
-    return (usable ? largest / 127 : 0) + poison;
+    return usable ? largest / 127 : 0;
 }
 
 /* The definition, a number at a time, of one output of one block. */
@@ -186,7 +181,7 @@ static void check_quantized_output(const packed_matrix *m, size_t start, size_t 
     float inverse;
     const float scale = output_scale(w, factors, depth, &inverse, m->digits == 1 ? 127 : 16256);
     const float found = m->scales[lane + output % PANEL];
-    assert_true(isnan(scale) ? isnan(found) : scale == found);
+    assert_true(scale == found);
     for (size_t k = 0; k < plane / PANEL; k++) {
         const float v = k < depth ? w[k] / factors[k] * inverse : 0;
         const long q = isfinite(v) ? lrintf(v) : 0, high = m->digits == 1 ? q : (q + 64 + 128 * 128) / 128 - 128;

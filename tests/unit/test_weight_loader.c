@@ -59,7 +59,7 @@ static packed_matrix pack(arena *memory, const weight_source *source, const matr
 {
     kernels table;
     packed_matrix matrix;
-    weight_loader loader = {.source = source, .arena = memory, .kernels = &table, .pass = LOAD_CHECK};
+    weight_loader loader = {.source = source, .arena = memory, .kernels = &table, .pass = LOAD_CHECK, .most = INFINITY};
     assert_ok(kernels_select(&table, DEBERTA_ISA_AUTO, NULL));
     assert_ok(executor_create(&loader.executor, threads, false, NULL, NULL));
     assert_ok(loader_matrix(&loader, &matrix, plan, NULL));

@@ -64,13 +64,10 @@ async function damaged(pattern) {
     if (tensor.dtype === 'F32') copy.writeUInt32LE(0x7fc00000, place); else copy.writeUInt16LE(tensor.dtype === 'F16' ? 0x7e00 : 0x7fc0, place);
     return open({'model.safetensors': copy});
 }
-const last = config.num_hidden_layers - 1, broken = await damaged(new RegExp(`layer\\.${last}\\.output\\.LayerNorm\\.bias`));
-for (const act of ['encode', 'explore']) check(/weights of the model are damaged/.test(said(() => broken[act]('a ship'))), `${act} with NaN: ${said(() => broken[act]('a ship'))}`);
-broken.close();
-const speechless = await damaged(/lm_.*bias$|predictions.*bias$/);
-speechless.encode('the captain [MASK] the ship');
-check(/weights of the model are damaged/.test(said(() => speechless.candidates())), `candidates with NaN: ${said(() => speechless.candidates())}`);
-speechless.close();
+for (const pattern of [new RegExp(`layer\\.${config.num_hidden_layers - 1}\\.output\\.LayerNorm\\.bias`), /lm_.*bias$|predictions.*bias$/]) {
+    const refusal = await damaged(pattern).then(() => '', (error) => error.message);
+    check(/weights of the model are damaged/.test(refusal), `${pattern} with NaN: ${refusal}`);
+}
 
 /* Lower case asks no system for a locale. */
 const tokenizer = JSON.parse(files.get('tokenizer_config.json') ?? '{}');

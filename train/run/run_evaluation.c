@@ -36,6 +36,21 @@ static void tell_rows(void *context, const step_state *step, const step_batch *b
     }
 }
 
+/* Counts the labelled tokens whose likeliest word is the right one; of equal logits the first word counts. */
+static void count_right(void *context, const step_state *step, const step_batch *batch, const head_rows *rows,
+                        const float *logits, size_t stride)
+{
+    size_t *right = context;
+    const size_t words = step->learner->model->config.vocabulary_size;
+    for (size_t i = 0; i < rows->count; i++) {
+        const float *row = logits + i * stride;
+        size_t best = 0;
+        for (size_t word = 1; word < words; word++)
+            if (row[word] > row[best]) best = word;
+        *right += (size_t)batch->labels[rows->tokens[i]] == best;
+    }
+}
+
 /* Writes a measure. JSON has no NaN, so an undefined measure is null. */
 static void write_measure(FILE *log, const char *name, double value)
 {
@@ -111,9 +126,12 @@ deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FIL
     training *model = parts->items[0].training;
     const size_t done = run_parts_done(parts);
     row_teller teller = {.scorer = e->scorer, .model = model};
-    const logit_listener listener = {.context = &teller, .on_logits = tell_rows};
+    size_t right = 0;
+    const bool counts_words = model->options.task == DEBERTA_TRAIN_MLM && !parts->pair;
+    const logit_listener scored = {.context = &teller, .on_logits = tell_rows},
+                         counted = {.context = &right, .on_logits = count_right};
     if (e->scorer) e->scorer->begin(e->scorer->context);
-    model->options.listener = e->scorer ? &listener : NULL;
+    model->options.listener = e->scorer ? &scored : counts_words ? &counted : NULL;
     const deberta_status status = run_parts_evaluate(parts, e->held_out, &report, err);
     model->options.listener = NULL;
     DEBERTA_TRY(status);
@@ -124,6 +142,7 @@ deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FIL
                 report.discriminator.loss);
     fprintf(log, "\"eval_sequences\": %zu, \"eval_tokens\": %zu, \"eval_labelled\": %zu", report.all.sequences,
             report.all.tokens, report.all.labelled);
+    if (counts_words) fprintf(log, ", \"eval_right\": %zu", right);
     run_evaluation_take(e, done, write_measures(e, report.loss, log), report.loss);
     fputs("}\n", log);
     plain_numbers_end(numbers);

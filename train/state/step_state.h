@@ -79,7 +79,7 @@ typedef struct step_options {
     bool perturbs_raw;                /* whether SiFT's step moves embeddings without normalisation, as a control */
     const step_forward_pass *pass;    /* NULL: step_forward */
     const embedding_edit *edit;       /* NULL: none */
-    const logit_listener *listener;   /* for heads with classes; NULL: no listener */
+    const logit_listener *listener;   /* for heads with classes or words; NULL: no listener */
     const row_value *value;           /* NULL: the loss of the task */
     const position_change *positions; /* NULL: the model's. Else the tables' gradients are summed (step_table_sums) */
     dropout_rates dropout;            /* not used where only the loss is computed */

@@ -22,24 +22,6 @@ void labelled_text_free(labelled_text *text)
     *text = (labelled_text){0};
 }
 
-size_t labelled_text_find(const char *const *names, size_t count, const char *label, bool *by_number)
-{
-    *by_number = false;
-    for (size_t k = 0; k < count; k++)
-        if (names[k] && strcmp(names[k], label) == 0) return k;
-    const size_t number = labelled_text_number(count, label);
-    *by_number = number != SIZE_MAX;
-    return number;
-}
-
-size_t labelled_text_number(size_t count, const char *label)
-{
-    char *end;
-    if (*label < '0' || *label > '9') return SIZE_MAX;
-    const unsigned long long number = strtoull(label, &end, 10);
-    return *end || number >= count ? SIZE_MAX : (size_t)number;
-}
-
 /* ---------------------------------------------------------------------------------------------------------- objects */
 
 static deberta_status take_choices(labelled_text *found, text_record *record)
@@ -87,7 +69,10 @@ static deberta_status take_object(labelled_text *found, text_record *record, boo
 {
     const json_t *label = json_object_get(record->object, "label");
     if (!json_is_string(label) && !json_is_number(label))
-        return text_record_spoil(record, "the object has no key \"label\" with a text or a number");
+        return text_record_spoil(record, json_is_array(label)
+                                             ? "the value of \"label\" is a list: a text has one label, and several "
+                                               "right labels of a text are not trained or measured"
+                                             : "the object has no key \"label\" with a text or a number");
     if (json_is_string(label) && memchr(json_string_value(label), 0, json_string_length(label)))
         return text_record_spoil(record, NUL_IN_LABEL);
     found->label = json_is_string(label) ? strdup(json_string_value(label)) : number_text(label);
@@ -172,12 +157,13 @@ static deberta_status check_column(const text_stream *stream, size_t column, con
     return DEBERTA_OK;
 }
 
-static deberta_status check_header(const text_stream *stream, const text_record *record, const char *tab,
+static deberta_status check_header(text_stream *stream, const text_record *record, const char *tab,
                                    bool has_choices, deberta_error *err)
 {
     const char *end = record->text + record->text_bytes, *stop;
     for (size_t column = 1; tab && tab < end; column++, tab = stop) {
         stop = memchr(tab + 1, '\t', (size_t)(end - tab - 1));
+        stream->pair_named = column == 2 && !has_choices;
         DEBERTA_TRY(check_column(stream, column, tab + 1, (size_t)((stop ? stop : end) - tab - 1), has_choices, err));
     }
     return DEBERTA_OK;
@@ -229,6 +215,9 @@ static deberta_status labelled_text_take_line(labelled_text *found, text_stream 
     char *text = tab + 1, *second = memchr(text, '\t', (size_t)(end - text));
     const size_t bytes = (size_t)((second ? second : end) - text);
     if (second) DEBERTA_TRY(take_fields(found, record, second + 1, end, has_choices));
+    if (!second && stream->pair_named)
+        text_record_spoil(record, "the header names a pair, and the line has none: a tab and the second text");
+    if (!has_choices) text_stream_count(stream, record);
     memmove(line, text, bytes);
     line[bytes] = 0;
     record->text_bytes = bytes;

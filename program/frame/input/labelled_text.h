@@ -19,9 +19,3 @@ typedef struct labelled_text {
 deberta_status labelled_text_split(labelled_text *found, text_stream *stream, text_record *record, bool has_choices,
                                    deberta_error *err);
 void labelled_text_free(labelled_text *text);
-
-/* Returns the number of the label with this name among `count` or, if there is none, the number that it spells;
- * SIZE_MAX: neither. *by_number becomes true for a number. */
-size_t labelled_text_find(const char *const *names, size_t count, const char *label, bool *by_number);
-/* Returns the number that the label spells if it is below `count`, or SIZE_MAX. */
-size_t labelled_text_number(size_t count, const char *label);

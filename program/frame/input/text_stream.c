@@ -98,7 +98,13 @@ static void miss_key(text_record *record, const json_t *object, const char *key)
 {
     char its_keys[KEY_SENTENCE_BYTES];
     record_keys_describe(object, its_keys);
-    text_record_spoil(record, "the object has no key \"%s\"%s", key, its_keys);
+    const bool nested = json_is_array(json_object_get(object, "data")) ||
+                        json_is_array(json_object_get(object, "paragraphs")) ||
+                        json_is_array(json_object_get(object, "qas"));
+    text_record_spoil(record, "the object has no key \"%s\"%s%s", key, its_keys,
+                      nested ? "; SQuAD's nested articles are not read: give one object a line, with \"question\", "
+                               "\"context\" and for training \"text\", \"start\""
+                             : "");
 }
 
 /* Takes the second text, which has two possible keys; an object may have only one of them. */
@@ -136,6 +142,7 @@ static void read_object(text_stream *stream, text_record *record, const char *li
         miss_key(record, object, names->text);
     if (names->text && names->pair) take_pair(record, names, object);
     check_keys(stream, record, object);
+    if (names->text && names->pair && !names->pair_required) text_stream_count(stream, record);
     json_decref(object);
 }
 
@@ -197,9 +204,22 @@ void text_stream_open(text_stream *stream, const reading_options *options, const
     measure_files(stream);
 }
 
-/* Names the keys that nothing reads, in one sentence for each file. */
-static void note_unused_keys(text_stream *stream)
+void text_stream_count(text_stream *stream, const text_record *record)
 {
+    if (record->problem) return;
+    stream->texts++;
+    stream->pairs += record->pair != NULL;
+    if (!record->pair && !stream->alone_line) stream->alone_line = record->line;
+}
+
+/* Names, in one sentence each for a file, the keys that nothing reads, and texts without a pair among pairs. */
+static void note_file(text_stream *stream)
+{
+    if (stream->pairs && stream->alone_line)
+        say_note(&stream->options->common,
+                 "note: %s: %zu of %zu texts have a pair; the others, line %zu is the first, are read alone",
+                 stream->path, stream->pairs, stream->texts, stream->alone_line);
+    stream->texts = stream->pairs = stream->alone_line = 0;
     char sentence[KEY_SENTENCE_BYTES];
     unused_keys_describe(&stream->unused, sentence);
     if (*sentence) say_note(&stream->options->common, "note: %s: %s", stream->path, sentence);
@@ -208,7 +228,7 @@ static void note_unused_keys(text_stream *stream)
 
 void text_stream_close(text_stream *stream)
 {
-    note_unused_keys(stream);
+    note_file(stream);
     if (stream->file && stream->file != stdin) stream_discard(stream->file);
     free(stream->buffer);
     *stream = (text_stream){0};
@@ -231,10 +251,17 @@ static void next_given(text_stream *stream, text_record *record, const char *tex
 static deberta_status find_form(text_stream *stream, size_t bytes, deberta_error *err)
 {
     text_form form;
+    const command *command = stream->options->common.command;
     stream->form_known = stream->form_known || stream->json;
     if (stream->form_known) return DEBERTA_OK;
     text_form_find(&form, stream->path, stream->buffer, bytes, stream->names->columns);
-    if (*form.refusal) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", stream->path, form.refusal);
+    if (*form.refusal)
+        DEBERTA_FAIL(
+            err, DEBERTA_E_FORMAT, "%s: %s%s%s", stream->path, form.refusal,
+            form.document && stream->names->pair_required ? options_text(&stream->options->common, ", with \"%s\" and \"%s\"",
+                                                        stream->names->text, stream->names->pair)
+                                         : "",
+            form.document && options_find(command, "ids") ? "; --input takes one batch of ids" : "");
     if (*form.note) say_note(&stream->options->common, "note: %s: %s", stream->path, form.note);
     stream->json = form.objects;
     stream->form_known = !form.open;
@@ -247,7 +274,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
     stream->json = stream->names->objects || stream->options->jsonl;
-    stream->form_known = stream->columns_known = stream->quotes_said = false;
+    stream->form_known = stream->columns_known = stream->quotes_said = stream->pair_named = false;
     stream->line = 0;
     stream->file_index++;
     return DEBERTA_OK;
@@ -295,7 +322,7 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
             }
             if (stream->file != stdin) stream_discard(stream->file);
             stream->file = NULL;
-            note_unused_keys(stream);
+            note_file(stream);
         }
         if (stream->file_index == stream->files.count) break;
         DEBERTA_TRY(open_next_file(stream, stream->files.items[stream->file_index], err));

@@ -78,7 +78,8 @@ typedef struct text_stream {
     const char *path;
     bool json, form_known;
     /* state of the current file: labelled_text.c has read its first line, has noted quotation marks */
-    bool columns_known, quotes_said;
+    bool columns_known, quotes_said, pair_named; /* pair_named: its header has a column of pairs */
+    size_t texts, pairs, alone_line; /* of the current file: texts, those with a pair, line of the first without one */
     unused_keys unused; /* of the current file */
     char *buffer;
     size_t buffer_bytes;
@@ -96,6 +97,8 @@ void text_stream_open(text_stream *stream, const reading_options *options, const
 /* Fills the record and sets *end to false, or sets it to true after the last. Items of other shards are skipped. The
  * caller frees the records. */
 deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err);
+/* Counts a text of the current file and its pair, so that a file with both kinds of rows is noted. */
+void text_stream_count(text_stream *stream, const text_record *record);
 /* Skips this many items, or all that are left if there are fewer. */
 deberta_status text_stream_skip(text_stream *stream, size_t items, deberta_error *err);
 void text_stream_close(text_stream *stream);
