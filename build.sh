@@ -3,7 +3,7 @@
 #
 #   ./build.sh                 build/deberta
 #   ./build.sh demo            builds, then runs the main job on the bundled model into out/
-#   ./build.sh test            builds, then every test that needs no emulator
+#   ./build.sh test            builds, then tests library and program; of what takes long a sample
 #   ./build.sh test --full     all of it: emulated tiers, sanitizers, a second compiler
 #   ./build.sh fuzz TARGET SECONDS  clang's libFuzzer with sanitizers on a reader of files (tests/fuzz/targets.txt)
 #   ./build.sh wasm            modules for JavaScript in build-wasm/, compared with the native program
