@@ -2,11 +2,14 @@
 
 SPDX-License-Identifier: MIT
 """
+import functools
 import json
+import math
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from rivals.turns import ROOT
 
@@ -225,6 +228,44 @@ def batches_of_a_book(folder, n):
     count = max(FEWEST_TEXTS, min(CALIBRATION_TEXTS, CALIBRATION_TEXTS * CALIBRATION_TOKENS // n))
     texts = numpy.resize(1 + ids % (vocabulary_of(folder) - 1), (count, 1, n))
     return [(text, numpy.ones_like(text)) for text in texts]
+
+
+# ----------------------------------------------------------------------------------------------------- streams of texts
+
+STREAMS = {"reranker": 100, "zero-shot": 20, "batch-8": 8, "batch-32": 32}  # texts
+SHORTEST, LONGEST, QUERY = 60, 250, 12  # tokens
+
+
+@functools.cache
+def words_of_book():
+    """Returns the words, and the number of tokens of each."""
+    import sentencepiece
+
+    words = BOOK.read_text("utf-8").split()
+    return words, [len(ids) for ids in sentencepiece.SentencePieceProcessor(model_file=str(DEMO / "spm.model")).encode(words)]
+
+
+def lines_of(stream, seed):
+    """Returns a query with each passage, a text with each label, or texts; the logarithm of a line's tokens is drawn uniformly."""
+    draw, (words, costs) = Random(f"{stream} {seed}"), words_of_book()
+
+    def passage(tokens):
+        first = end = draw.randrange(len(words) - LONGEST)
+        while costs[end] <= tokens:
+            tokens, end = tokens - costs[end], end + 1
+        return " ".join(words[first:end])
+
+    def room():
+        """Returns drawn tokens, without [CLS] and [SEP]."""
+        return round(math.exp(draw.uniform(math.log(SHORTEST), math.log(LONGEST)))) - 2
+
+    if stream == "reranker":
+        query = passage(QUERY)
+        return [f"{query}\t{passage(room() - QUERY - 1)}" for _ in range(STREAMS[stream])]
+    if stream == "zero-shot":
+        text = passage(room() - QUERY - 1)
+        return [f"{text}\tThis text is about {word}." for word in draw.sample(sorted({w for w in words if w.isalpha()}), STREAMS[stream])]
+    return [passage(room()) for _ in range(STREAMS[stream])]
 
 
 # ------------------------------------------------------------------------------------------------------------ documents

@@ -1,8 +1,7 @@
 """Streams of whole texts through Python, from a file of texts to logits: this package beside PyTorch, ONNX Runtime and OpenVINO.
 
-    tools/peers.py texts --work W --out texts.tsv                    all streams, engines and rounds
-    tools/peers.py texts --work W --out texts.tsv --seconds 50       in pieces: the same command goes on where it stopped
-    tools/peers.py texts --table texts.tsv                           what is there as Markdown
+    tools/peers.py texts --work W --out F.tsv [--seconds 50]     in pieces: the same command goes on where it stopped
+    tools/peers.py texts --table F.tsv                           what is there as Markdown
 
 A stream is a file of W: a query with each of 100 passages, a text with each of 20 labels, 8 texts, 32 texts. Passages and texts are runs of
 words of a book; the tokens of a line, with its query, are drawn between 60 and 250 so that their logarithm is uniform. The seed is printed.
@@ -19,11 +18,9 @@ begins with another one. The work folder is that of tools/peers.py. Exit status 
 SPDX-License-Identifier: MIT
 """
 import csv
-import functools
 import itertools
 import json
 import math
-import random
 import statistics
 import time
 from pathlib import Path
@@ -32,53 +29,16 @@ import numpy as np
 
 from rivals.engines import ENGINES, OWN, Job, is_peer, precision_of
 from rivals.results import name_list, print_table, read_rows, spread
-from rivals.shapes import BOOK, DEMO, SHAPES
+from rivals.shapes import LONGEST, SHAPES, STREAMS, lines_of
 from rivals.turns import Failure, Runner, rotated, with_threads, worker_command
 from rivals.work_folder import Work
 from rivals.worker import limit_memory, take_samples
 
-STREAMS = {"reranker": 100, "zero-shot": 20, "batch-8": 8, "batch-32": 32}
-SHORTEST, LONGEST, QUERY = 60, 250, 12  # tokens
-AT_ONCE = 32  # texts of a batch of like lengths
+AT_ONCE, SLOW_SECONDS = 32, 30  # texts of a batch of like lengths; a slower call is its own sample
 BOUNDS = {"float32": 1e-4, "int8": 0.2}
-SLOW_SECONDS = 30
 ENGINES_HERE = ("deberta", "deberta-int8", "torch", "torch-malloc", "onnxruntime-lean", "openvino-lean", "accelerate")
 VISIT = ("model", "threads", "seed", "stream", "engine", "way", "round")
 TITLES = (*VISIT, "texts", "tokens", "samples_ms", "other_cores", "difference", "version", "failed")
-
-
-# ------------------------------------------------------------------------------------------------------------- streams
-
-
-@functools.cache
-def words_of_book():
-    """Returns the words, and the number of tokens of each."""
-    import sentencepiece
-
-    words = BOOK.read_text("utf-8").split()
-    return words, [len(ids) for ids in sentencepiece.SentencePieceProcessor(model_file=str(DEMO / "spm.model")).encode(words)]
-
-
-def lines_of(stream, seed):
-    draw, (words, costs) = random.Random(f"{stream} {seed}"), words_of_book()
-
-    def passage(tokens):
-        first = end = draw.randrange(len(words) - LONGEST)
-        while costs[end] <= tokens:
-            tokens, end = tokens - costs[end], end + 1
-        return " ".join(words[first:end])
-
-    def room():
-        """Returns drawn tokens, without [CLS] and [SEP]."""
-        return round(math.exp(draw.uniform(math.log(SHORTEST), math.log(LONGEST)))) - 2
-
-    if stream == "reranker":
-        query = passage(QUERY)
-        return [f"{query}\t{passage(room() - QUERY - 1)}" for _ in range(STREAMS[stream])]
-    if stream == "zero-shot":
-        text = passage(room() - QUERY - 1)
-        return [f"{text}\tThis text is about {word}." for word in draw.sample(sorted({w for w in words if w.isalpha()}), STREAMS[stream])]
-    return [passage(room()) for _ in range(STREAMS[stream])]
 
 
 def file_of(work, stream, seed):
@@ -91,9 +51,6 @@ def file_of(work, stream, seed):
 
 def read_lines(path):
     return [tuple(line.split("\t")) for line in Path(path).read_text("utf-8").splitlines()]
-
-
-# --------------------------------------------------------------------------------------- what a process does for an engine
 
 
 def opened_here(given):
@@ -148,24 +105,18 @@ def work_here(given):
     print(json.dumps(found | {"logits": found["logits"].astype(float).tolist(), "samples_ms": [1e3 * s for s in samples], "other_cores": others}))
 
 
-# ------------------------------------------------------------------------------------------------------------ visits
-
-
 def ways_of(engine, stream):
     return ["ragged"] if engine in OWN else ["alone", "one batch"] + ["by length"] * (STREAMS[stream] > AT_ONCE)
 
 
 def visit(work, arguments, stream, engine, way, calls):
-    threads, graph, environment = arguments.threads, "", ()
-    if engine in ENGINES:
-        environment = ENGINES[engine].environment
-        if ENGINES[engine].graph:
-            graph = str(work.graph(arguments.model, "lean-logits" if way == "alone" else "lean-logits-padded", LONGEST))
+    threads, spec, graph = arguments.threads, ENGINES.get(engine), ""
+    if spec and spec.graph:
+        graph = str(work.graph(arguments.model, "lean-logits" if way == "alone" else "lean-logits-padded", LONGEST))
     given = {"folder": str(work.model(arguments.model)), "file": str(file_of(work, stream, arguments.seed)), "graph": graph,
              "engine": engine, "way": way, "threads": threads, "calls": calls}  # fmt: skip
-    command = worker_command("--worker", json.dumps(given), job="texts")
-    variables = with_threads(threads, (*environment, ("RAYON_NUM_THREADS", str(threads))))
-    return json.loads(work.runner.run(*command, environment=variables).output.splitlines()[-1])
+    variables = with_threads(threads, (*(spec.environment if spec else ()), ("RAYON_NUM_THREADS", str(threads))))
+    return json.loads(work.runner.run(*worker_command("--worker", json.dumps(given), job="texts"), environment=variables).output.splitlines()[-1])
 
 
 def check(found, other, engine, among):
@@ -198,7 +149,7 @@ def compared(work, arguments, stream):
 
 
 def row_of(work, arguments, planned, answers):
-    base = next(engine for engine in [*arguments.engines, None] if engine is None or precision_of(engine) == "float32") or planned["engine"]
+    base = min(arguments.engines, key=lambda engine: precision_of(engine) != "float32")  # the first of float32
     try:
         found = visit(work, arguments, planned["stream"], planned["engine"], planned["way"], arguments.calls)
         gap = check(found, answers[base], planned["engine"], base)
@@ -217,8 +168,7 @@ def planned_visits(arguments):
 
 def measure(arguments):
     """Returns true if all visits are there and none has failed."""
-    work, over = Work(arguments.work, Runner(arguments.limit)), "not measured, the time is over; the same command goes on"
-    answers = {}
+    work, over, answers = Work(arguments.work, Runner()), "not measured, the time is over; the same command goes on", {}
     for stream in arguments.streams:
         answers[stream] = compared(work, arguments, stream)
         if not answers[stream]:
@@ -243,9 +193,6 @@ def measure(arguments):
     return not any(row.get("failed") for row in rows)
 
 
-# ------------------------------------------------------------------------------------------------------------- table
-
-
 def cell_of_ratio(times, own):
     """Ours over the best peer, round by round, where a round has all."""
     peers = [found for (engine, _), found in times.items() if is_peer(engine)]
@@ -254,11 +201,9 @@ def cell_of_ratio(times, own):
 
 
 def tabulate(path):
-    groups, failed = {}, []
-    for row in read_rows(path):
-        if row["failed"]:
-            failed.append(row)
-            continue
+    rows, groups = read_rows(path), {}
+    measured = [row for row in rows if not row["failed"]]
+    for row in measured:
         streams = groups.setdefault((row["model"], row["threads"], row["seed"]), {})
         times = streams.setdefault(f"{row['stream']}: {row['texts']} texts, {int(row['tokens']):,} tokens", {})
         times.setdefault((row["engine"], row["way"]), {})[row["round"]] = statistics.median(map(float, row["samples_ms"].split(",")))
@@ -269,13 +214,12 @@ def tabulate(path):
         lines += [[f"{own[0]} / best peer", *(cell_of_ratio(times, own) for times in streams.values())] for own in names if own[0] in OWN]
         print_table(["engine, texts at once", *streams], lines)
         print()
-    measured = [row for row in read_rows(path) if not row["failed"]]
     for precision in BOUNDS:
         if own := [float(row["difference"]) for row in measured if precision_of(row["engine"]) == precision]:
             print(f"{precision}: logits differ by at most {max(own):.1e} of the largest.")
     if measured:
         print(f"Others used at most {max(float(row['other_cores']) for row in measured):.2f} cores.")
-    for row in failed:
+    for row in (row for row in rows if row["failed"]):
         print(f"{row['engine']} {row['way']} failed at {row['stream']}, round {row['round']}: {row['failed']}")
 
 
@@ -292,7 +236,6 @@ def options(parser):
     add("--rounds", type=int, default=5)
     add("--calls", type=int, default=3, help="calls of a visit; slow ones are fewer")
     add("--seconds", type=float, default=math.inf, help="begin no visit after so long")
-    add("--limit", type=float, default=900, help="seconds that one process may take")
     add("--worker", type=json.loads, help="(what a process of this job does)")
 
 
