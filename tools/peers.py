@@ -14,6 +14,7 @@ import sys
 JOBS = {
     "encode": "encode",
     "requests": "requests",
+    "texts": "texts",
     "training": "training",
     "losses": "trained_losses",
     "dropout": "dropout",

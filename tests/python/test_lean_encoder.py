@@ -8,7 +8,7 @@ from conftest import ROOT
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 sys.path.insert(0, str(ROOT / "tools"))
-from rivals.lean_encoder import LeanEncoder  # noqa: E402
+from rivals.lean_encoder import LeanClassifier, LeanEncoder  # noqa: E402
 
 CONFIG = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32, "type_vocab_size": 0,
           "max_position_embeddings": 32, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "share_att_key": True,
@@ -29,3 +29,17 @@ def test_the_lean_encoder_is_the_encoder(n, buckets, farthest):
         found = LeanEncoder(model, n).eval()(ids)
         assert found.shape == expected.shape
         assert (found - expected).abs().max() < 1e-6 * expected.abs().max()
+
+
+@pytest.mark.parametrize("lengths", [(40,), (1, 3), (7, 23, 12)])
+def test_the_lean_classifier_takes_any_length_and_padding(lengths):
+    torch.manual_seed(1)
+    model = transformers.DebertaV2ForSequenceClassification(transformers.DebertaV2Config(**CONFIG, position_buckets=8, num_labels=3)).double().eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.randn_like(weight) * (1.0 if weight.dim() == 1 else weight.shape[1] ** -0.5))
+        lean, ids = LeanClassifier(model, 40).eval(), torch.randint(1, 50, (len(lengths), max(lengths)))
+        mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
+        expected = torch.cat([model(input_ids=row[None, :n], attention_mask=mask[:1, :1].expand(1, n)).logits for row, n in zip(ids, lengths)])
+        assert (lean(ids, mask) - expected).abs().max() < 1e-6 * expected.abs().max()
+        assert (lean(ids[:1, : lengths[0]]) - expected[:1]).abs().max() < 1e-6 * expected.abs().max()

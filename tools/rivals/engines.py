@@ -23,6 +23,7 @@ class Job:
     graph: str
     threads: int
     shape: tuple[int, int] | None  # batch and length, if all inputs have the same
+    answer: str = "last_hidden_state"  # or logits
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def torch_encode(module, context):
 
 
 def open_torch(job):
-    return torch_encode(torch_model(job.folder, job.threads), nullcontext), torch_version()
+    return torch_encode(torch_model(job.folder, job.threads, answer=job.answer), nullcontext), torch_version()
 
 
 def open_torch_bf16(job):
@@ -95,7 +96,7 @@ def open_torch_lean(job):
 def open_accelerate(job):
     import deberta_c
 
-    module = torch_model(job.folder, job.threads)
+    module = torch_model(job.folder, job.threads, answer=job.answer)
     deberta_c.accelerate(module.model, threads=job.threads)
     return torch_encode(module, nullcontext), f"deberta_c {deberta_c.__version__}, {torch_version()}"
 
@@ -149,7 +150,7 @@ def open_openvino(job, hint="f32", wanted="FP32"):
     names, request = openvino_request(job.graph, job.threads, hint, job.shape)
 
     def encode(ids, mask):
-        return request.infer({name: {"input_ids": ids, "attention_mask": mask}[name] for name in names})["last_hidden_state"]
+        return request.infer({name: {"input_ids": ids, "attention_mask": mask}[name] for name in names})[job.answer]
 
     return encode, f"openvino {openvino.__version__.split('-')[0]}"
 

@@ -90,6 +90,21 @@ def lean_graph(folder, path, n):
     export(module, path, (torch.randint(1, 100, (1, n)),), dict.fromkeys(("input_ids", "last_hidden_state"), {0: "batch"}))
 
 
+def lean_logits_graph(padded):
+    """Of a lean classifier for texts of any length up to one; padded: with a mask."""
+
+    def make(folder, path, longest):
+        import torch
+
+        from rivals.lean_encoder import LeanClassifier
+
+        module, ids = LeanClassifier(torch_model(folder, 1, answer="logits").model, longest).eval(), torch.randint(1, 100, (2, SHORT_TRACE))
+        given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)} if padded else {"input_ids": ids}
+        export(module, path, tuple(given.values()), dict.fromkeys(given, {0: "batch", 1: "n"}) | {"logits": {0: "batch"}})
+
+    return make
+
+
 def int8_graph(**told):
     def make(folder, path, traced):
         plain, folded = f"{path}.plain", f"{path}.folded"
@@ -122,6 +137,8 @@ GRAPHS = {
     "int8-channel": ("onnx", int8_graph(per_channel=True)),
     "int8-calibrated": ("xml", calibrated_graph("float32", drawn_batches)),
     "lean": ("onnx", lean_graph),
+    "lean-logits": ("onnx", lean_logits_graph(padded=False)),
+    "lean-logits-padded": ("onnx", lean_logits_graph(padded=True)),
     "lean-int8": ("xml", calibrated_graph("lean", batches_of_a_book)),
 }
 

@@ -2,7 +2,8 @@
 
 One product makes Q, K and V. The tables of positions go through their projections when the module is made, a row for each distance, with
 the scale in them. c2p and p2c are one product a head with such a table, whose strips are seen as matrices by a view, and together they
-are the bias of scaled_dot_product_attention. There is no mask: all texts have all tokens.
+are the bias of scaled_dot_product_attention. The encoder has no mask: all texts have all tokens. The classifier takes texts of any length,
+and padded ones if it gets a mask.
 
 SPDX-License-Identifier: MIT
 """
@@ -10,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
+
+PADDED = -1e9  # added to the scores of padding, which softmax then makes 0
 
 
 def joined(layers):
@@ -19,9 +22,8 @@ def joined(layers):
     return whole
 
 
-def viewed(strip):
+def viewed(strip, n):
     """Views strip[..., i, j - i + n - 1] of 2n - 1 columns as [..., i, j]: rows of 2n - 2 numbers begin a column earlier each."""
-    n = strip.shape[-2]
     if n == 1:
         return strip
     return strip.flatten(-2)[..., n - 1 : n - 1 + n * (2 * n - 2)].unflatten(-1, (n, 2 * n - 2))[..., :n]
@@ -44,13 +46,20 @@ class LeanLayer(nn.Module):
         """Returns a table after its projection, [heads, head size, distances]."""
         return (projection(table)[rows].unflatten(-1, (self.heads, self.head_size)) * self.scale).permute(1, 2, 0).contiguous()
 
-    def strips(self, x, positions):
+    def strips(self, x, n, positions):
         """Multiplies [heads, texts, n, head size] by a table: heads come first, so that a head's texts are one product."""
-        return viewed(torch.bmm(x.flatten(1, 2), positions).unflatten(1, (-1, x.shape[2])))
+        farthest = positions.shape[-1] // 2
+        if n <= farthest:  # the table is for longer texts
+            positions = positions[..., farthest + 1 - n : farthest + n]
+        return viewed(torch.bmm(x.flatten(1, 2), positions).unflatten(1, (-1, n)), n)
 
-    def forward(self, x):
+    def forward(self, x, padding=None):
+        """padding: what is added to the scores of keys, [texts, 1, n]."""
+        n = x.shape[1]  # of this, which an exporter knows to vary
         query, key, value = self.query_key_value(x).unflatten(-1, (3, self.heads, self.head_size)).permute(2, 3, 0, 1, 4)
-        bias = self.strips(query, self.position_key) + self.strips(key, self.position_query).transpose(-1, -2)
+        bias = self.strips(query, n, self.position_key) + self.strips(key, n, self.position_query).transpose(-1, -2)
+        if padding is not None:
+            bias = bias + padding
         context = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=self.scale)
         x = self.first_norm(x + self.projection(context.permute(1, 2, 0, 3).flatten(-2)))
         return self.last_norm(x + self.down(F.gelu(self.up(x))))
@@ -58,7 +67,7 @@ class LeanLayer(nn.Module):
 
 class LeanEncoder(nn.Module):
     def __init__(self, model, n):
-        """Takes modules of transformers' DebertaV2Model, for texts of n tokens."""
+        """Takes modules of transformers' DebertaV2Model, for texts of at most n tokens."""
         super().__init__()
         config, encoder = model.config, model.encoder
         farthest = config.max_relative_positions if config.max_relative_positions > 0 else config.max_position_embeddings
@@ -71,7 +80,22 @@ class LeanEncoder(nn.Module):
 
     def forward(self, input_ids, attention_mask=None):
         """Encodes ids; the mask is there for the interface of other encoders, and all 1."""
+        return self.encode(input_ids, None)
+
+    def encode(self, input_ids, padding):
         x = self.norm(self.words(input_ids))
         for layer in self.layers:
-            x = layer(x)
+            x = layer(x, padding)
         return x
+
+
+class LeanClassifier(nn.Module):
+    def __init__(self, model, n):
+        """Takes modules of transformers' DebertaV2ForSequenceClassification, for texts of at most n tokens."""
+        super().__init__()
+        self.encoder, self.pooler, self.classifier = LeanEncoder(model.deberta, n), model.pooler, model.classifier
+
+    def forward(self, input_ids, attention_mask=None):
+        """Returns logits. Without a mask all texts have all tokens."""
+        padding = None if attention_mask is None else (1.0 - attention_mask)[:, None] * PADDED
+        return self.classifier(self.pooler(self.encoder.encode(input_ids, padding)))

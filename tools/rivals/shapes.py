@@ -2,14 +2,19 @@
 
 SPDX-License-Identifier: MIT
 """
+import functools
 import json
+import math
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from rivals.turns import ROOT
 
 DOCUMENTS = ROOT / "bench" / "shapes" / "document_lengths.txt"
+DEMO, TOKENIZER = ROOT / "models" / "demo", ("spm.model", "tokenizer_config.json", "added_tokens.json")
 BOOK = ROOT / "docs" / "studies" / "data" / "sentences.txt"
 CALIBRATION_TEXTS, CALIBRATION_TOKENS, FEWEST_TEXTS = 32, 128, 4
 EXPECTED = "hidden_states.expected"  # name in the file of an input; the program ignores tensors of this name
@@ -28,6 +33,7 @@ class Shape:
     vocabulary: int = 1000  # one row is copied for each token, so the size costs memory, not time
     outliers: tuple[int, float] = (0, 1)  # number of channels of the hidden states that are enlarged, and their factor
     buckets: int = 256  # buckets of v3's distances
+    labels: int = 0  # of a classifier, which gets the tokenizer of models/demo
 
     def fields(self):
         """Returns its config.json."""
@@ -37,6 +43,7 @@ class Shape:
             "type_vocab_size": 0, "layer_norm_eps": 1e-7, "relative_attention": True, "max_relative_positions": -1,
             "pos_att_type": "c2p|p2c", "position_biased_input": False, "pad_token_id": 0,
         }  # fmt: skip
+        found |= {"num_labels": self.labels} if self.labels else {}
         return found | ({"position_buckets": self.buckets, "norm_rel_ebd": "layer_norm", "share_att_key": True} if self.version == 3 else {})
 
 
@@ -47,7 +54,9 @@ SHAPES = {
     "v1-base": Shape(1, 768, 12, 12, 3072, 1024),
     "v3-base-outliers": Shape(3, 768, 12, 12, 3072, 4096, outliers=(6, 20)),
     "v3-base-outlier": Shape(3, 768, 12, 12, 3072, 4096, outliers=(1, 60)),
+    "v3-base-texts": Shape(3, 768, 12, 12, 3072, 4096, 6000, labels=3),
     "tiny-v3": Shape(3, 64, 4, 3, 128, 4096, 200),
+    "tiny-v3-texts": Shape(3, 64, 4, 3, 128, 4096, 6000, labels=3),
     "tiny-v1": Shape(1, 64, 4, 3, 128, 1024, 200),
 }
 
@@ -75,7 +84,8 @@ def write_model(name, folder):
 
     shape = SHAPES[name]
     config = {1: transformers.DebertaConfig, 3: transformers.DebertaV2Config}[shape.version]
-    model = transformers.AutoModel.from_config(config(**shape.fields()))
+    kind = transformers.AutoModelForSequenceClassification if shape.labels else transformers.AutoModel
+    model = kind.from_config(config(**shape.fields()))
     torch.manual_seed(1)
     with torch.no_grad():
         for key, weight in model.named_parameters():
@@ -85,6 +95,8 @@ def write_model(name, folder):
             enlarge_channels(model, shape)
     partial = Path(folder + ".part")
     model.save_pretrained(partial)
+    for file in TOKENIZER if shape.labels else ():
+        shutil.copy(DEMO / file, partial)
     partial.rename(folder)
 
 
@@ -110,8 +122,8 @@ def enlarge_channels(model, shape):
 # ------------------------------------------------------------------------------------------------------------ PyTorch
 
 
-def torch_model(folder, threads, dtype="float32"):
-    """Returns the encoder as a module (ids, mask) -> last hidden state."""
+def torch_model(folder, threads, dtype="float32", answer="last_hidden_state"):
+    """Returns the encoder as a module (ids, mask) -> last hidden state, or a classifier whose answer is logits."""
     import torch
     import transformers
 
@@ -119,17 +131,18 @@ def torch_model(folder, threads, dtype="float32"):
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
-    model = transformers.AutoModel.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
+    kind = transformers.AutoModelForSequenceClassification if answer == "logits" else transformers.AutoModel
+    model = kind.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
 
-    class LastHidden(torch.nn.Module):
+    class Answer(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.model = model
 
         def forward(self, input_ids, attention_mask):
-            return self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+            return getattr(self.model(input_ids=input_ids, attention_mask=attention_mask), answer)
 
-    return LastHidden().eval()
+    return Answer().eval()
 
 
 # ------------------------------------------------------------------------------------------------------------ inputs
@@ -210,11 +223,49 @@ def batches_of_a_book(folder, n):
     import numpy
     import sentencepiece
 
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(ROOT / "models" / "demo" / "spm.model"))
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(DEMO / "spm.model"))
     ids = numpy.concatenate(pieces.encode(BOOK.read_text("utf-8").splitlines())).astype(numpy.int64)
     count = max(FEWEST_TEXTS, min(CALIBRATION_TEXTS, CALIBRATION_TEXTS * CALIBRATION_TOKENS // n))
     texts = numpy.resize(1 + ids % (vocabulary_of(folder) - 1), (count, 1, n))
     return [(text, numpy.ones_like(text)) for text in texts]
+
+
+# ----------------------------------------------------------------------------------------------------- streams of texts
+
+STREAMS = {"reranker": 100, "zero-shot": 20, "batch-8": 8, "batch-32": 32}  # texts
+SHORTEST, LONGEST, QUERY = 60, 250, 12  # tokens
+
+
+@functools.cache
+def words_of_book():
+    """Returns the words, and the number of tokens of each."""
+    import sentencepiece
+
+    words = BOOK.read_text("utf-8").split()
+    return words, [len(ids) for ids in sentencepiece.SentencePieceProcessor(model_file=str(DEMO / "spm.model")).encode(words)]
+
+
+def lines_of(stream, seed):
+    """Returns a query with each passage, a text with each label, or texts; the logarithm of a line's tokens is drawn uniformly."""
+    draw, (words, costs) = Random(f"{stream} {seed}"), words_of_book()
+
+    def passage(tokens):
+        first = end = draw.randrange(len(words) - LONGEST)
+        while costs[end] <= tokens:
+            tokens, end = tokens - costs[end], end + 1
+        return " ".join(words[first:end])
+
+    def room():
+        """Returns drawn tokens, without [CLS] and [SEP]."""
+        return round(math.exp(draw.uniform(math.log(SHORTEST), math.log(LONGEST)))) - 2
+
+    if stream == "reranker":
+        query = passage(QUERY)
+        return [f"{query}\t{passage(room() - QUERY - 1)}" for _ in range(STREAMS[stream])]
+    if stream == "zero-shot":
+        text = passage(room() - QUERY - 1)
+        return [f"{text}\tThis text is about {word}." for word in draw.sample(sorted({w for w in words if w.isalpha()}), STREAMS[stream])]
+    return [passage(room()) for _ in range(STREAMS[stream])]
 
 
 # ------------------------------------------------------------------------------------------------------------ documents

@@ -156,9 +156,9 @@ class Runner:
         return max(0.0, used / (time.monotonic() - began))
 
 
-def worker_command(*arguments):
-    """Returns the command of a fresh process of this interpreter that does one thing (worker.py)."""
-    return [sys.executable, str(ROOT / "tools" / "peers.py"), "worker", *map(str, arguments)]
+def worker_command(*arguments, job="worker"):
+    """Returns the command of a fresh process of this interpreter that does one thing of a job (worker.py)."""
+    return [sys.executable, str(ROOT / "tools" / "peers.py"), job, *map(str, arguments)]
 
 
 def with_threads(threads, further=()):
