@@ -20,9 +20,9 @@ function questionsOf(text) {
     const ordinary = (t) => !text.special[t], byValue = (a, b) => b.value - a.value;
     (full.masks ?? []).forEach(({place}, k) => asked.push({title: full.masks.length > 1 ? `[MASK] at ${place}` : '[MASK]', command: 'fill-mask',
         of: ({masks}) => masks[k].tokens.map(({token, id, probability}) => ({id, name: candidateName(token), value: probability}))}));
-    if (full.classes) asked.push({title: full.classes[0]?.score === undefined ? 'class' : 'score', command: 'classify',
+    if (full.classes && !page.no_labels) asked.push({title: full.classes[0]?.score === undefined ? 'class' : 'score', command: 'classify',
         of: ({classes}) => classes.map(({label, id, probability, score}) => ({id, name: label, value: probability ?? score, isScore: probability === undefined}))});
-    if (full.tags) asked.push({title: 'labels of tokens', command: 'tag', more: ' --grouping none',
+    if (full.tags && !page.no_labels) asked.push({title: 'labels of tokens', command: 'tag', more: ' --grouping none',
         of: ({tags}) => tags.map(({label, probability}, t) => ({id: t, name: text.tokens[t], label, isOutside: label === 'O', value: probability})).filter(({id}) => ordinary(id))
             .sort((a, b) => a.isOutside - b.isOutside || byValue(a, b))});
     if (full.replaced) asked.push({title: 'replaced tokens', command: 'detect',
@@ -88,8 +88,12 @@ function wordsOfAnswer(question, text) {
 
 function drawAnswers() {
     const text = currentText(), asked = questionsOf(text), question = currentQuestion();
-    byId('answer-pane').hidden = !question;
-    if (!question) return;
+    byId('answer-pane').hidden = !question && !page.no_labels;
+    byId('question').hidden = byId('answers').hidden = !question;
+    if (!question) {
+        byId('answer-note').textContent = page.no_labels ? `There is no label here: ${page.no_labels}.` : '';
+        return;
+    }
     fillChoice('question', asked.map(({title}) => title));
     byId('question').value = Math.min(state.question, asked.length - 1);
     byId('question').hidden = asked.length < 2;
