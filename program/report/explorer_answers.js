@@ -59,8 +59,13 @@ function answerBar(key, width, kind) {
     return bar;
 }
 
+/* Returns a number that its column has room for; the whole one is its title. */
+const isTiny = ({value, isScore, label}) => !isScore && !label && value < 1e-4;
+const upperBound = (item) => isTiny(item) ? '< 0.01 %' : `< ${answerValue(item)}`;
+
 function answerRow(question, {id, name, before, now, least}) {
-    const cell = (item, side) => make('td', {}, item ? answerValue(item) : least ? `< ${answerValue(least[side])}` : '…');
+    const cell = (item, side) => make('td', {title: item && isTiny(item) && answerValue(item)},
+        item ? isTiny(item) ? upperBound(item) : answerValue(item) : least ? upperBound(least[side]) : '…');
     const compared = state.removed !== '';
     return make('tr', {'data-answer': id}, make('th', {scope: 'row'}, make('b', {dir: 'auto', title: name}, name)),
         make('td', {class: 'bars'}, answerBar(`${state.text} ${question.title} ${id}`, answerWidth(compared ? now : before), 'now'), ...compared ? [make('i', {class: 'was', style: `width:${answerWidth(before)}%`})] : []),
@@ -98,7 +103,7 @@ function drawAnswers() {
     byId('question').value = Math.min(state.question, asked.length - 1);
     byId('question').hidden = asked.length < 2;
     byId('answer-what').textContent = asked.length < 2 ? question.title : '';
-    const without = state.removed ? [make('th', {scope: 'col', title: removedInWords()}, givenOut ? 'and without' : 'without')] : [];
+    const without = state.removed ? [make('th', {scope: 'col', title: [givenOut, removedInWords()].filter(Boolean).join(', ')}, 'without')] : [];
     byId('answers').classList.toggle('labelled', question.command === 'tag');
     byId('answers').replaceChildren(make('caption', {class: 'hidden'}, `${question.title}: what the model answers`),
         make('thead', {}, make('tr', {}, make('td'), make('td', {class: 'bars'}), make('th', {scope: 'col', title: givenOut && `without ${givenOut}`}, givenOut ? 'ablated' : 'all terms'), ...without)),
