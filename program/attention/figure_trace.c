@@ -360,6 +360,23 @@ static void say_runs(figure_sheet *sheet, const trace_run *run)
         sheet_note(sheet, "The Enhanced Mask Decoder does not read the last layer\u2019s output. ");
 }
 
+static const double least_difference = 0.05; /* as a part of the stronger answer */
+
+/* Says where shares mean little: they are parts of the difference of two runs. */
+static void say_if_wrong(const trace_run *run)
+{
+    const double clean = run->report.clean, corrupted = run->report.corrupted;
+    if (clean < corrupted)
+        say_note(run->source->options,
+                 "note: the answer is stronger in the corrupted text (%.4g) than in the clean one (%.4g)", corrupted,
+                 clean);
+    if (fabs(clean - corrupted) <= least_difference * fmax(fabs(clean), fabs(corrupted)))
+        say_note(run->source->options,
+                 "note: clean (%.4g) and corrupted (%.4g) answers differ by less than %g %%, and shares are of that "
+                 "difference: take another corruption",
+                 clean, corrupted, 100 * least_difference);
+}
+
 static void figure_trace_draw(figure_source *source, figure_sheet *sheet)
 {
     trace_run run = {.source = source};
@@ -375,10 +392,7 @@ static void figure_trace_draw(figure_source *source, figure_sheet *sheet)
                                "what the run on a corrupted text has there. "
                              : "How much of an answer comes back when one place of the run on a corrupted text "
                                "takes what the run on the clean text has there. ");
-    if (run.report.clean < run.report.corrupted)
-        say_note(source->options,
-                 "note: the answer is stronger in the corrupted text (%.4g) than in the clean one (%.4g)",
-                 run.report.corrupted, run.report.clean);
+    say_if_wrong(&run);
     add_lines(sheet, &run);
     if (source->options->json) print_trace(&run);
     if (source->options->outs.count || source->asked->data) {

@@ -7,6 +7,7 @@
 
 #include "core/base/numbers.h"
 #include "program/frame/input/asked_answer.h"
+#include "program/tasks/task_run.h"
 
 typedef struct text_work {
     figure_source *source;
@@ -230,6 +231,8 @@ static void find_classes(const text_work *w, trace_answer *answer)
     if (labels < 2)
         usage_wrong(w->options, "%s has no classes to choose from; give --answer WORD for a text with [MASK]",
                     w->source->info.name);
+    const char *lack = task_labels_lack(w->options, w->source->model, labels);
+    if (lack) end_with(w->options, EXIT_INPUT, "%s: %s", w->source->info.name, lack);
     if (!w->asked->trace.label) return;
     const char *wrong = asked_labels_find(w->options, w->source->model, labels, w->asked->trace.label, &label, &other);
     if (wrong)

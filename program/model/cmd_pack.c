@@ -21,6 +21,8 @@ static void print(const common_options *options, const deberta_model_info *info)
     result_say(r, "%s in %s/%s: mapped from now on whenever this model is opened", size, info->name,
                deberta_packed_file_name(info->precision));
     finish_text_or_json(options, r);
+    if (options_out(options)) /* which has what would be printed, not the weights */
+        say_note(options, "pack: %s/%s", info->name, deberta_packed_file_name(info->precision));
 }
 
 /* Opens the packed model as later commands will, so that unusable files are not reported as a success. */

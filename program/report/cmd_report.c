@@ -161,12 +161,11 @@ static int take_away(end_hook *hook, int status)
 static void run_job(explorer_job *job)
 {
     report_end end = {.hook.call = take_away, .made = &job->made};
-    struct timespec begin;
-    clock_gettime(CLOCK_REALTIME_COARSE, &begin); /* this clock gives file times */
+    const char *earlier = NULL;
     check_model_place(job->options);
     live_parts_find(job->options, &job->contents.live);
     choose_place(job);
-    if (!job->contents.is_alone) report_folder_check(job->options, job->contents.folder);
+    if (!job->contents.is_alone) earlier = report_folder_check(job->options, job->contents.folder);
     read_input(job);
     check_against_model(job);
     end_hook_add(&end.hook);
@@ -174,7 +173,7 @@ static void run_job(explorer_job *job)
     explorer_steps_run(job);
     if (!job->contents.is_alone) write_commands(job);
     explorer_page_write(job->options, &job->contents);
-    if (!job->contents.is_alone) report_folder_clean(job->options, job->contents.folder, &begin);
+    if (!job->contents.is_alone) report_folder_clean(job->options, job->contents.folder, earlier);
     end_hook_drop(&end.hook);
     if (job->contents.is_alone) unfinished_release_folder(); /* the folder was temporary */
     say_note(job->options, "report: %s", job->contents.page);

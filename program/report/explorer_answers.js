@@ -20,9 +20,9 @@ function questionsOf(text) {
     const ordinary = (t) => !text.special[t], byValue = (a, b) => b.value - a.value;
     (full.masks ?? []).forEach(({place}, k) => asked.push({title: full.masks.length > 1 ? `[MASK] at ${place}` : '[MASK]', command: 'fill-mask',
         of: ({masks}) => masks[k].tokens.map(({token, id, probability}) => ({id, name: candidateName(token), value: probability}))}));
-    if (full.classes) asked.push({title: full.classes[0]?.score === undefined ? 'class' : 'score', command: 'classify',
+    if (full.classes && !page.no_labels) asked.push({title: full.classes[0]?.score === undefined ? 'class' : 'score', command: 'classify',
         of: ({classes}) => classes.map(({label, id, probability, score}) => ({id, name: label, value: probability ?? score, isScore: probability === undefined}))});
-    if (full.tags) asked.push({title: 'labels of tokens', command: 'tag', more: ' --grouping none',
+    if (full.tags && !page.no_labels) asked.push({title: 'labels of tokens', command: 'tag', more: ' --grouping none',
         of: ({tags}) => tags.map(({label, probability}, t) => ({id: t, name: text.tokens[t], label, isOutside: label === 'O', value: probability})).filter(({id}) => ordinary(id))
             .sort((a, b) => a.isOutside - b.isOutside || byValue(a, b))});
     if (full.replaced) asked.push({title: 'replaced tokens', command: 'detect',
@@ -59,8 +59,13 @@ function answerBar(key, width, kind) {
     return bar;
 }
 
+/* Returns a number that its column has room for; the whole one is its title. */
+const isTiny = ({value, isScore, label}) => !isScore && !label && value < 1e-4;
+const upperBound = (item) => isTiny(item) ? '< 0.01 %' : `< ${answerValue(item)}`;
+
 function answerRow(question, {id, name, before, now, least}) {
-    const cell = (item, side) => make('td', {}, item ? answerValue(item) : least ? `< ${answerValue(least[side])}` : '…');
+    const cell = (item, side) => make('td', {title: item && isTiny(item) && answerValue(item)},
+        item ? isTiny(item) ? upperBound(item) : answerValue(item) : least ? upperBound(least[side]) : '…');
     const compared = state.removed !== '';
     return make('tr', {'data-answer': id}, make('th', {scope: 'row'}, make('b', {dir: 'auto', title: name}, name)),
         make('td', {class: 'bars'}, answerBar(`${state.text} ${question.title} ${id}`, answerWidth(compared ? now : before), 'now'), ...compared ? [make('i', {class: 'was', style: `width:${answerWidth(before)}%`})] : []),
@@ -88,13 +93,17 @@ function wordsOfAnswer(question, text) {
 
 function drawAnswers() {
     const text = currentText(), asked = questionsOf(text), question = currentQuestion();
-    byId('answer-pane').hidden = !question;
-    if (!question) return;
+    byId('answer-pane').hidden = !question && !page.no_labels;
+    byId('question').hidden = byId('answers').hidden = !question;
+    if (!question) {
+        byId('answer-note').textContent = page.no_labels ? `There is no label here: ${page.no_labels}.` : '';
+        return;
+    }
     fillChoice('question', asked.map(({title}) => title));
     byId('question').value = Math.min(state.question, asked.length - 1);
     byId('question').hidden = asked.length < 2;
     byId('answer-what').textContent = asked.length < 2 ? question.title : '';
-    const without = state.removed ? [make('th', {scope: 'col', title: removedInWords()}, givenOut ? 'and without' : 'without')] : [];
+    const without = state.removed ? [make('th', {scope: 'col', title: [givenOut, removedInWords()].filter(Boolean).join(', ')}, 'without')] : [];
     byId('answers').classList.toggle('labelled', question.command === 'tag');
     byId('answers').replaceChildren(make('caption', {class: 'hidden'}, `${question.title}: what the model answers`),
         make('thead', {}, make('tr', {}, make('td'), make('td', {class: 'bars'}), make('th', {scope: 'col', title: givenOut && `without ${givenOut}`}, givenOut ? 'ablated' : 'all terms'), ...without)),

@@ -36,14 +36,15 @@ static const char *lack_of_input(const explorer_text *text)
 }
 
 /* Returns the head whose answer is attributed. NULL: none, for the reason in *lack. */
-static const char *choose_head(const deberta_model *model, const explorer_text *text, const char **lack)
+static const char *choose_head(const common_options *options, const deberta_model *model, const explorer_text *text,
+                               const char **lack)
 {
     const json_t *full = json_object_get(text->answers, "full");
     const size_t masks = json_array_size(json_object_get(full, "masks"));
     if (masks == 1) return "mlm";
     if (json_array_size(json_object_get(full, "classes"))) {
-        if (task_labels_fit(model, deberta_task_width(model, DEBERTA_TASK_SEQUENCE))) return "sequence";
-        *lack = "id2label in config.json does not fit the labels of the classifier";
+        *lack = task_labels_lack(options, model, deberta_task_width(model, DEBERTA_TASK_SEQUENCE));
+        if (!*lack) return "sequence";
     } else if (masks > 1) {
         *lack = "the text has more than one [MASK], and they are of one answer";
     } else if (json_object_get(full, "tags") || json_object_get(full, "replaced")) {
@@ -59,7 +60,7 @@ static void choose(const common_options *options, const deberta_model *model, ex
     const deberta_model_info *info = deberta_model_describe(model);
     const size_t tokens = text->input->row[text->row].tokens;
     const char *lack = lack_of_report(options), *head = NULL;
-    if (!lack) head = choose_head(model, text, &lack);
+    if (!lack) head = choose_head(options, model, text, &lack);
     if (!lack) lack = lack_of_input(text);
     if (!lack && info->max_positions && tokens > info->max_positions)
         lack = "the text is longer than the model's positions";

@@ -189,6 +189,7 @@ function adoptModel(words, computed) {
     }
     page.texts = [textOfWords(words, computed)];
     page.model = live.picked;
+    page.no_labels = null;
     page.steps = [];
     page.files = [];
     document.querySelector('h1').firstChild.textContent = `${live.picked} `;

@@ -305,7 +305,7 @@ void explorer_steps_run(explorer_job *job)
     run_step(job, "The machine and the model", info);
     if (!job->contents.is_alone) run_training(job);
     for (size_t k = 0; k < job->contents.text_count; k++) run_text(job, k);
-    explorer_answers_compute(job->options, job->texts, job->contents.text_count);
+    job->contents.no_labels = explorer_answers_compute(job->options, job->texts, job->contents.text_count);
     explorer_attributions_choose(job->options, job->texts, job->contents.text_count);
     for (size_t k = 0; k < job->contents.text_count; k++) run_attribution(job, k);
     if (job->has_relative_positions && parts[PART_RECEPTIVE_FIELD] != PART_LEFT_OUT) run_receptive_field(job);

@@ -11,6 +11,7 @@
 
 #include "program/frame/open_model.h"
 #include "program/report/explorer_answer.h"
+#include "program/tasks/task_run.h"
 
 enum {
     TABLE_READS = 4,   /* reading the word table once costs as much as so many products with it */
@@ -183,7 +184,17 @@ static json_t *answer_text(answering *a, double budget)
     return answers;
 }
 
-void explorer_answers_compute(const common_options *options, explorer_text *texts, size_t count)
+/* Returns why the page has no class and no label of a token, or NULL: made-up names would look like the model's. */
+static const char *lack_of_labels(const common_options *options, const deberta_model *model)
+{
+    const size_t classes = deberta_task_width(model, DEBERTA_TASK_SEQUENCE);
+    const size_t labels = classes ? classes : deberta_task_width(model, DEBERTA_TASK_TOKEN);
+    const char *lack = labels ? task_labels_lack(options, model, labels) : NULL;
+    if (lack) say_note(options, "note: the page has no labels of the model: %s", lack);
+    return lack;
+}
+
+const char *explorer_answers_compute(const common_options *options, explorer_text *texts, size_t count)
 {
     deberta_model *model = open_model(options);
     const deberta_model_info info = *deberta_model_describe(model);
@@ -204,6 +215,8 @@ void explorer_answers_compute(const common_options *options, explorer_text *text
         texts[k].answers = answer_text(&a, EXPLORER_MOST_MULTIPLICATIONS / (double)count);
         texts[k].multiplications = multiplications(&a);
     }
+    const char *lack = lack_of_labels(options, model);
     deberta_tokenizer_free(&tokenizer);
     deberta_model_free(&model);
+    return lack;
 }

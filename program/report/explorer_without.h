@@ -10,5 +10,5 @@
 
 /* Fills `answers` and `multiplications` of every text: {"full": answer, "layers": [L + 1 of them], "without": {"c2p@3":
  * answer}}, each as in explorer_answer.h. "layers" is missing and "without" is shorter if they would take long; NULL if
- * the model has no head that answers. */
-void explorer_answers_compute(const common_options *options, explorer_text *texts, size_t count);
+ * the model has no head that answers. Returns why the page shows none of its labels, or NULL. */
+const char *explorer_answers_compute(const common_options *options, explorer_text *texts, size_t count);

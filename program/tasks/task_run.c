@@ -60,23 +60,21 @@ deberta_task task_mlm_head(const common_options *options, const text_batches *ba
     return plain ? DEBERTA_TASK_MLM : DEBERTA_TASK_MLM_EMD;
 }
 
-bool task_labels_fit(const deberta_model *model, size_t labels)
+const char *task_labels_lack(const common_options *options, const deberta_model *model, size_t labels)
 {
-    size_t names = 0;
+    size_t names = 0, unnamed = 0;
     for (size_t label = 0; label < labels; label++) names += deberta_model_label(model, label) != NULL;
-    return !deberta_model_label(model, labels) && (names == 0 || names == labels);
+    const bool too_many = deberta_model_label(model, labels) != NULL;
+    if (!too_many && (names == 0 || names == labels)) return NULL;
+    while (!too_many && deberta_model_label(model, unnamed)) unnamed++;
+    return options_text(options, "id2label in config.json %s the label %zu, but the classifier has the labels 0 to %zu",
+                        too_many ? "names" : "does not name", too_many ? labels : unnamed, labels - 1);
 }
 
 void task_run_check_labels(const task_run *run, size_t labels)
 {
-    const deberta_model *model = run->batches.model;
-    if (task_labels_fit(model, labels)) return;
-    const bool too_many = deberta_model_label(model, labels) != NULL;
-    size_t unnamed = 0;
-    while (!too_many && deberta_model_label(model, unnamed)) unnamed++;
-    end_with(run->options, EXIT_INPUT, "%s: id2label in config.json %s %zu, but the classifier has the labels 0 to %zu",
-             run->batches.info.name, too_many ? "names the label" : "does not name the label",
-             too_many ? labels : unnamed, labels - 1);
+    const char *lack = task_labels_lack(run->options, run->batches.model, labels);
+    if (lack) end_with(run->options, EXIT_INPUT, "%s: %s", run->batches.info.name, lack);
 }
 
 const char *task_run_label(const task_run *run, size_t label)

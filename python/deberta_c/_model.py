@@ -94,7 +94,10 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     def labels(self) -> List[str]:
         """Returns the labels of the classifier, or of the token head; LABEL_k where config.json names none."""
         info = self.info
-        return [self._label(k) for k in range(info["sequence_labels"] or info["token_labels"])]
+        count = info["sequence_labels"] or info["token_labels"]
+        if count:
+            self._check_labels(count)
+        return [self._label(k) for k in range(count)]
 
     @property
     def notes(self) -> List[str]:

@@ -90,6 +90,16 @@ class Tasks:
             way = f" (`deberta {MADE_BY[task]}` makes one)" if task in MADE_BY else ""
             others = ", ".join(abi.TASKS[one] for one in present) or "no head at all"
             raise UnsupportedError(f"{self.path} has no head '{abi.TASKS[task]}'{way}; it has {others}")
+        if task in (abi.TASK_SEQUENCE, abi.TASK_TOKEN):
+            self._check_labels(present[task])
+
+    def _check_labels(self, count: int) -> None:
+        """Refuses an id2label that names other labels than the classifier has, as the program does."""
+        is_named = [library.model_label(self._weights.handle, k) is not None for k in range(count + 1)]
+        if is_named[count] or any(is_named) and not all(is_named[:count]):
+            what = "names" if is_named[count] else "does not name"
+            raise FormatError(f"{self.path}: id2label in config.json {what} the label {count if is_named[count] else is_named.index(False)}, "
+                              f"but the classifier has the labels 0 to {count - 1}")
 
     def _label(self, number: int) -> str:
         name: Optional[bytes] = library.model_label(self._weights.handle, number)

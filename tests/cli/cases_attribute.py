@@ -153,9 +153,15 @@ def test_attribute_draws_one_text(bench):
     run(bench, "attribute", model(bench, "mlm"), "--text", MASKED, "--answer", "the", "--width-mm", 85, "-o", "a.svg", "-o", "a.json", "--json")
     svg, found = open("a.svg", encoding="utf-8").read(), json.load(open("a.json", encoding="utf-8"))
     assert found["answer"]["index"] and "opened" in svg and "c2p" in svg and "the" in svg, svg[:500]
-    run(bench, "attribute", model(bench, "mlm"), "--text", MASKED, "--answer", "the", "--numbers", "a.csv")
+    text = MASKED + " x"  # two pieces, one of which is a space alone
+    found = answers(bench, "attribute", model(bench, "mlm"), "--text", text, "--answer", "the")[0]
+    run(bench, "attribute", model(bench, "mlm"), "--text", text, "--answer", "the", "--numbers", "a.csv")
     with open("a.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
+    run(bench, "attention", "lines", model(bench, "mlm"), "--text", text, "--numbers", "lines.csv", "-q")
+    with open("lines.csv", encoding="utf-8", newline="") as file:
+        names = {int(row["key"]): row["key_label"] for row in csv.DictReader(file)}
+    assert {int(row["index"]): row["label"] for row in rows if row["part"] == "word"} == names  # tokens have the names of all other tables
     assert {row["part"] for row in rows} == {"word", "position", "token type", "c2p", "p2c"}
     assert abs(sum(float(row["attribution"]) for row in rows) - found["sum"]) < 1e-5 * max(1, abs(found["sum"]))
     message = run(bench, "attribute", model(bench, "sequence"), "--text", TEXT, "--text", TEXT, "-o", "b.svg", code=2)[1]

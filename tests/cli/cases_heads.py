@@ -7,7 +7,7 @@ import math
 import pathlib
 import shutil
 
-from helpers import GOLDEN, Tensor, make_model, read_tensors, softmax, write_tensors
+from helpers import GOLDEN, Tensor, has_figures, make_model, read_tensors, softmax, write_tensors
 
 CASES = {"mlm": ("33", "spm-unigram", 3001, None), "mlm-v1": ("10", "bpe-v1", 3010, None), "rtd": ("36", "spm-unigram", 3001, None),
          "sequence": ("29", "spm-unigram", 3001, ["bad", "fair", "good"]),
@@ -133,10 +133,13 @@ def test_missing_tokenizer_and_heads(bench):
     assert "'rtd'" in notes and "mlm, mlm_emd" in notes, notes
     _, notes = run(bench, "fill-mask", model(bench, "token"), "--text", "[MASK]", code=3)
     assert "'mlm'" in notes and "token" in notes, notes
-    _, notes = run(bench, "classify", model(bench, "misfit"), "--text", "x", code=3)
-    assert "does not name the label 2" in notes and "labels 0 to 2" in notes, notes
-    _, notes = run(bench, "classify", model(bench, "surplus"), "--text", "x", code=3)
-    assert "names the label 3" in notes and "labels 0 to 2" in notes, notes
+    for name, words in (("misfit", "does not name the label 2"), ("surplus", "names the label 3")):
+        said = f"id2label in config.json {words}, but the classifier has the labels 0 to 2"
+        for command in (["classify"], ["attribute", "--steps", "2"], *[["attention", "trace", "--mask-word", "1", "-o", "t.pdf"]] * has_figures(bench)):
+            _, notes = run(bench, *command, model(bench, name), "--text", "x", code=3)
+            assert said in notes, notes
+        _, notes = run(bench, "report", model(bench, name), "--text", "x", "--skip", "receptive-field", "-o", name)
+        assert f"the page has no labels of the model: {said}" in notes and f'"no_labels":"{said}' in pathlib.Path(name, "index.html").read_text(), notes
     _, notes = run(bench, "tag", "synthetic:v3-xsmall,layers=1,vocab=100", "--text", "x", code=2)
     assert "no tokenizer" in notes
 

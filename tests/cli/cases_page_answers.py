@@ -203,6 +203,23 @@ def test_contrast_and_names(bench):
         equal(page.text("#formula msqrt"), "3d", "the root")
 
 
+def test_small_shares_stay_in_their_column(bench):
+    """Shares of which hundred-thousandths of a percent are left: numbers of two runs stand beside each other, not upon each other."""
+    with a_browser() as browser:
+        url = report(bench, DEMO, "--text", "Call me Ishmael the white whale and the captain of the whale ship in the sea")
+        for width in (390, 1024, 1280):
+            browser.resize(width, 900)
+            page = Page(browser, url, opening=True)
+            browser.click(*page.place("#step-4"))
+            out = browser.evaluate("""[...document.querySelectorAll('#answers tbody td:not(.bars)')].filter((cell) => {
+                const range = document.createRange(); range.selectNodeContents(cell);
+                return range.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1 || range.getBoundingClientRect().left < cell.getBoundingClientRect().left - 1;
+            }).map((cell) => cell.textContent)""")
+            equal(out, [], f"{width} pixels")
+            small = browser.evaluate("[...document.querySelectorAll('#answers td[title]')].map((cell) => [cell.textContent, cell.title])")
+            check(small and all(shown == "< 0.01 %" and whole.startswith("0.00") for shown, whole in small), f"{small}")
+
+
 def test_long_labels_stay_in_their_step(bench):
     """The widest letters: the name gives way, and the percent is in the frame."""
     shutil.copytree(DEMO, bench.path("wide"))

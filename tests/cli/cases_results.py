@@ -742,9 +742,15 @@ def test_report_folders(bench):
     assert refused.code == 4, refused.describe()
     contains(refused.err, "mine is not empty, it holds index.html; expected a new folder, or that of a report")
     assert bench.read("mine/index.html") == "mine" and os.listdir(bench.path("mine")) == ["index.html"]
-    bench.fine("report", model, "-q", "-o", "page", "--with", "verify")
-    assert "verify.json" in os.listdir(bench.path("page"))
-    bench.write("page/notes.txt", "mine")
-    bench.fine("report", model, "-q", "-o", "page", "--skip", "receptive-field")
+    bench.fine("report", model, "-q", "-o", "page", "--with", "verify", *[word for k in range(12) for word in ("--ids", f"1,{k + 3},2")])
+    old = {"verify.json", "receptive-field.json", "text1.safetensors", "text11.safetensors"}
+    assert old <= set(os.listdir(bench.path("page")))
+    mine = {"notes.txt", "verify.txt", "text1.md", "text12.png", "layers.json"}  # no report wrote them, whatever they are called
+    for name in mine:
+        bench.write(f"page/{name}", "mine")
+    for name in os.listdir(bench.path("page")):
+        os.utime(bench.path(f"page/{name}"), (4e9, 4e9))  # a copied folder, or a clock that was wrong
+    bench.fine("report", model, "-q", "-o", "page", "--skip", "receptive-field", "--ids", "1,3,2")
     left = set(os.listdir(bench.path("page")))
-    assert {"index.html", "commands.sh", "notes.txt"} <= left and not left & {"verify.json", "receptive-field.json"}, left
+    assert {"index.html", "commands.sh", "text0.safetensors"} | mine <= left and not left & old, left
+    assert all(bench.read(f"page/{name}") == "mine" for name in mine)

@@ -140,3 +140,10 @@ def test_refusals(bench):
     refused("expected two words", "--text", TEXT, "--swap", "boys", "--answer", "were")
     refused("--what states,heads", *BASE, "--precision", "int8")
     assert traced(bench, *BASE, "--precision", "int8", "--what", "states,heads")["shares"]["states"][0][2] == 1
+
+
+def test_a_small_difference_is_noted(bench):
+    """Shares of a difference of a few percent are mostly noise, and a note says so; of a large one none does."""
+    for other, noted in (("the boys near the store [MASK] there", True), (OTHER, False)):
+        said = bench.fine("attention", "trace", DEMO, "--text", TEXT, "--corrupted", other, "--answer", "were,was", "--what", "heads", "--json").err
+        assert ("differ by less than 5 %" in said) == noted, said

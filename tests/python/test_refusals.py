@@ -3,6 +3,8 @@
 SPDX-License-Identifier: MIT
 """
 import inspect
+import json
+import shutil
 
 import pytest
 
@@ -82,5 +84,16 @@ def test_encoder_options_that_nothing_reads(options, words):
 
 
 def test_encoder_options_that_are_read():
-    import json
-    assert len(json.loads(Encoder(DEMO, threads=1, task="classify", task_options={"top": 2})({"text": ["a ship"]})["classify"][0])["labels"]) == 2
+    answers = Encoder(DEMO, threads=1, task="classify", task_options={"top": 2})({"text": ["a ship"]})["classify"]
+    assert len(json.loads(answers[0])["labels"]) == 2
+
+
+@pytest.mark.parametrize("keys, words", [(15, "does not name the label 15"), (17, "names the label 16")])
+def test_labels_that_do_not_fit_the_classifier(tmp_path, keys, words):
+    """The program's sentence, and no name that is made up."""
+    shutil.copytree(DEMO, tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps({**config, "id2label": {str(k): f"name {k}" for k in range(keys)}, "label2id": None}))
+    model = deberta_c.Model(tmp_path / "model")
+    for call in (lambda: model.classify("a ship"), lambda: model.labels):
+        refuses(deberta_c.FormatError, f"id2label in config.json {words}, but the classifier has the labels 0 to 15", call)
