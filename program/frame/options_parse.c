@@ -258,7 +258,7 @@ static _Noreturn void refuse_surplus(const common_options *options)
         usage_wrong(options, "'%s' is none of: %s", first, words);
     }
     const bool is_text = strchr(surplus, ' ') && options_find(options->command, "text"),
-               is_other = options_find(options->command, "minus") && options->command->max_arguments == 1;
+               is_other = options_find(options->command, "minus") && most_arguments(options->command) == 1;
     usage_wrong(options, "unexpected argument '%s'%s", surplus,
                 is_text    ? "; a text is given with --text"
                 : is_other ? "; another model is given with --minus"
