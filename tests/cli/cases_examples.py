@@ -107,6 +107,8 @@ def test_what_help_names(bench):
     pages = {name for name in re.findall(r"\bdocs/[\w.-]*\.md", manual)} | {"docs/" + name for name in os.listdir(os.path.join(bench.root, "docs")) if name.endswith(".md")}
     for name in pages | {"LICENSE", "README.md"}:
         check(os.path.exists(os.path.join(installation, "share", "doc", "deberta", name)), f"{name} is not installed")
+    for program in os.listdir(os.path.join(installation, "bin")):
+        check(os.path.exists(os.path.join(installation, "share", "man", "man1", program + ".1")), f"{program} has no page of the manual")
     for page in pathlib.Path(installation, "share").rglob("*.md"):
         for link in re.findall(r"(?:\]\(|src=\")(?![a-z]+:|#)([^)#\s\"]+)", page.read_text(encoding="utf-8")):
             check((page.parent / link).exists(), f"{page}: {link} is not installed")
