@@ -190,6 +190,16 @@ static deberta_status read_stream(char **text, size_t *bytes, FILE *in, const ch
     return DEBERTA_OK;
 }
 
+/* Refuses what `bench --format csv` writes: it is for spreadsheets, without the machine and its noise. */
+static deberta_status refuse_table(const char *text, size_t bytes, const char *where, deberta_error *err)
+{
+    static const char beginning[] = "model,";
+    if (bytes < strlen(beginning) || memcmp(text, beginning, strlen(beginning)) != 0) return DEBERTA_OK;
+    DEBERTA_FAIL(
+        err, DEBERTA_E_FILE,
+        "%s: a table in CSV, which lacks the machine of the measurement; expected JSON: bench ... -o FILE.json", where);
+}
+
 static deberta_status read_results(bench_results *report, json_t **kept, FILE *in, const char *where,
                                    deberta_error *err)
 {
@@ -198,6 +208,7 @@ static deberta_status read_results(bench_results *report, json_t **kept, FILE *i
     json_t *root = NULL;
     *report = (bench_results){0};
     deberta_status status = read_stream(&text, &bytes, in, where, err);
+    if (status == DEBERTA_OK) status = refuse_table(text, bytes, where, err);
     if (status == DEBERTA_OK) status = json_file_parse(&root, text, bytes, &limits, where, err);
     if (status == DEBERTA_OK) status = get_report(root, report, where, err);
     free(text);

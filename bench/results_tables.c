@@ -178,8 +178,8 @@ static void say_environment(result *r, const bench_results *results)
                s->tiers, s->governor, s->load, s->clock_ghz, s->clock_ghz_after, s->clock_wide_ghz,
                s->clock_wide_ghz_after, s->activity.others);
     if (results->load_s > 0)
-        result_say(r, "opening the model took %.2g s, and the process %.0f MB at most until then", results->load_s,
-                   1e-6 * (double)results->load_peak_rss_bytes);
+        result_say(r, "opening the model took %.2g s, and the process %.1f MiB at most until then", results->load_s,
+                   (double)results->load_peak_rss_bytes / (1 << 20));
     for (size_t i = 0; i < s->note_count; i++) result_say(r, "%s%s", i ? "         " : "not quiet: ", s->notes[i]);
 }
 

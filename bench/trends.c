@@ -94,6 +94,12 @@ static void say_growth(result *r, const char *before, const char *what, statisti
                         growth.exponent, 100 * growth.worst, growth.last);
 }
 
+/* Adds a term of a formula with its sign. */
+static void say_term(result *r, double value, const char *unit)
+{
+    result_say_more(r, " %c %.3f %s", value <= -0.0005 ? '-' : '+', fabs(value), unit);
+}
+
 void trend_say(result *r, const bench_results *results, const trend *t)
 {
     const bench_result *of = &results->result[t->like];
@@ -102,11 +108,15 @@ void trend_say(result *r, const bench_results *results, const trend *t)
                of->threads == 1 ? "" : "s", of->batch, of->attention, of->position_cache ? "on" : "off");
     if (t->axis == TREND_LAYERS) {
         result_say_more(r, "n = %zu, %zu to %zu layers", of->n, t->from, t->to);
-        result_say(r, "  time = %.3f ms + %.3f ms per layer", 1e3 * c[0], 1e3 * c[1]);
+        result_say(r, "  time = %.3f ms", 1e3 * c[0]);
+        say_term(r, 1e3 * c[1], "ms per layer");
     } else {
         result_say_more(r, "%zu layer%s, n = %zu to %zu", of->layers, of->layers == 1 ? "" : "s", t->from, t->to);
-        if (t->time.valid)
-            result_say(r, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2]);
+        if (t->time.valid) {
+            result_say(r, "  time = %.3f ms", 1e3 * c[0]);
+            say_term(r, 1e6 * c[1], "us n");
+            say_term(r, 1e9 * c[2], "ns n^2");
+        }
     }
     if (t->time.valid) result_say_more(r, " (off by at most %.1f %%)", 100 * t->time.worst);
     if (t->seconds.valid || t->memory.valid) result_say(r, "  ");

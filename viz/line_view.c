@@ -22,6 +22,7 @@ typedef struct plan {
     double reach, smallest;                    /* largest |value|; least |value| of a drawn line */
     double query_width, key_width, gap, pitch; /* in mm: label columns, the space for lines, distance of tokens */
     double rows;                               /* tokens in the longer column */
+    size_t first, drawn;                       /* queries with lines */
     size_t across;                             /* panels side by side */
     size_t left_out;
 } plan;
@@ -57,16 +58,19 @@ static double widest(const draw_list *list, const figure_label *labels, size_t c
     return fmin(width, longest_label);
 }
 
-/* Prepares values as a heat map does, so that both views of a matrix agree. */
+/* Prepares the drawn rows as a heat map does, so that both views of a matrix agree. */
 static void line_view_prepare(plan *p, figure_notes *notes)
 {
     const line_view *spec = p->spec;
+    p->first = spec->one_query ? spec->query : 0;
+    p->drawn = spec->one_query ? 1 : spec->queries;
     for (size_t i = 0; i < spec->panel_count; i++) {
-        heatmap_matrix matrix = {spec->panels[i].values, spec->queries, spec->keys, spec->panels[i].stride};
+        const line_view_panel *panel = &spec->panels[i];
+        const heatmap_matrix matrix = {panel->values + p->first * panel->stride, p->drawn, spec->keys, panel->stride};
         heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, 1, 1);
         notes->not_a_number += p->cells[i].not_a_number;
         notes->infinite += p->cells[i].infinite;
-        for (size_t k = 0; k < spec->queries * spec->keys; k++)
+        for (size_t k = 0; k < p->drawn * spec->keys; k++)
             if (!isnan(p->cells[i].values[k])) p->reach = fmax(p->reach, fabsf(p->cells[i].values[k]));
     }
     if (!(p->reach > 0)) p->reach = 1;
@@ -96,15 +100,14 @@ static draw_pen pen_of(const plan *p, double value)
 static void draw_lines(draw_list *list, plan *p, const heatmap_cells *cells, double x, double y)
 {
     const line_view *spec = p->spec;
-    line_view_line *lines = memory_take(spec->queries * spec->keys, sizeof *lines);
+    line_view_line *lines = memory_take(p->drawn * spec->keys, sizeof *lines);
     size_t count = 0;
-    for (size_t i = 0; i < spec->queries; i++) {
-        if (spec->one_query && i != spec->query) continue;
+    for (size_t i = 0; i < p->drawn; i++) {
         for (size_t j = 0; j < spec->keys; j++) {
             double value = cells->values[i * spec->keys + j];
             if (isnan(value)) continue;
             if (fabs(value) >= p->smallest)
-                lines[count++] = (line_view_line){value, i, j};
+                lines[count++] = (line_view_line){value, p->first + i, j};
             else
                 p->left_out++;
         }

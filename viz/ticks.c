@@ -88,6 +88,29 @@ static void plain(char *text, size_t size_bytes, const char *format, int precisi
         if (*at == ',') *at = '.';
 }
 
+/* Copies digits with U+2212 for a hyphen. */
+static void put_sign(const char *digits, char text[TICK_TEXT_BYTES])
+{
+    size_t used = 0;
+    bool zero = strspn(digits, "-0.") == strlen(digits); /* -0.0 is written as 0.0 */
+    for (const char *at = digits + (zero && digits[0] == '-'); *at && used + 4 < TICK_TEXT_BYTES; at++) {
+        if (*at == '-') {
+            memcpy(text + used, MINUS, 3);
+            used += 3;
+        } else {
+            text[used++] = *at;
+        }
+    }
+    text[used] = '\0';
+}
+
+void tick_number(double value, int digits, bool decimals, char text[TICK_TEXT_BYTES])
+{
+    char written[TICK_TEXT_BYTES];
+    plain(written, sizeof written, decimals ? "%.*f" : "%.*g", digits, value);
+    put_sign(written, text);
+}
+
 void tick_text(double value, double step, char text[TICK_TEXT_BYTES])
 {
     char digits[TICK_TEXT_BYTES];
@@ -114,15 +137,5 @@ void tick_text(double value, double step, char text[TICK_TEXT_BYTES])
             if (end[-1] == '.') end[-1] = '\0';
         }
     }
-    size_t used = 0;
-    bool zero = strspn(digits, "-0.") == strlen(digits); /* -0.0 is written as 0.0 */
-    for (const char *at = digits + (zero && digits[0] == '-'); *at && used + 4 < TICK_TEXT_BYTES; at++) {
-        if (*at == '-') {
-            memcpy(text + used, MINUS, 3);
-            used += 3;
-        } else {
-            text[used++] = *at;
-        }
-    }
-    text[used] = '\0';
+    put_sign(digits, text);
 }

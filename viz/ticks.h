@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { TICKS_MAX = 64, TICK_TEXT_BYTES = 32 };
@@ -25,3 +26,5 @@ tick_set ticks_log(double low, double high, double base, size_t most);
 /* Writes a short text of a value: the decimals that the step needs (step > 0) or three significant digits (step 0).
  * The minus is U+2212; 1.5e-7 becomes "1.5e" U+2212 "7". Independent of the locale. */
 void tick_text(double value, double step, char text[TICK_TEXT_BYTES]);
+/* Writes a value with so many decimals, or significant digits, for a sentence: with U+2212, and no sign for a zero. */
+void tick_number(double value, int digits, bool decimals, char text[TICK_TEXT_BYTES]);

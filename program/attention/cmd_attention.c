@@ -36,7 +36,7 @@ static int cmd_attention_run(const common_options *options)
 const command command_attention = {
     .name = "attention",
     .summary = "figures of attention: content-to-content, content-to-position, position-to-content and what they make",
-    .arguments = "[KIND | list] MODEL",
+    .arguments = "[KIND] MODEL | list",
     .writes = WRITES_OWN,
     .min_arguments = 0,
     .max_arguments = 1,

@@ -173,6 +173,17 @@ static void add_line_panels(figure_sheet *sheet, const panel_column *columns, si
     view->panel_count = heads * count;
 }
 
+/* Keeps of the data what is drawn: the row of one query. */
+static void keep_query(figure_data *data, const token_view *view, size_t query)
+{
+    data->row_labels = view->names + query;
+    data->row_numbers = view->tokens + query;
+    for (size_t k = 0; k < data->matrix_count; k++) {
+        data->matrices[k].values += query * data->matrices[k].columns;
+        data->matrices[k].rows = 1;
+    }
+}
+
 static void draw_lines(figure_source *source, figure_sheet *sheet)
 {
     const attention_options *asked = source->asked;
@@ -195,6 +206,7 @@ static void draw_lines(figure_source *source, figure_sheet *sheet)
     view.query = source_query(source);
     source_encode(source);
     add_line_panels(sheet, columns, count, &view);
+    if (view.one_query) keep_query(&sheet->data, &source->view, view.query);
     sheet_caption(sheet, "Queries (left) and the keys they attend to (right). ");
     view.style = sheet->style;
     sheet_finish(sheet, line_view_layout, &view);

@@ -13,6 +13,7 @@
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
 #include "program/frame/text_output.h"
+#include "viz/ticks.h"
 
 static const char *const directions[] = {"restore", "corrupt", NULL}, *const trace_decoders[] = {"emd", "plain", NULL};
 
@@ -347,14 +348,19 @@ static void say_runs(figure_sheet *sheet, const trace_run *run)
     const char *asked = trace_column_name(source, answer, answer->column);
     if (answer->contrast >= 0)
         asked = options_text(source->options, "%s less %s", asked, trace_column_name(source, answer, answer->contrast));
-    sheet_note(sheet, "%s%s%s: clean %.3g, corrupted %.3g. ", answer->contrast < 0 ? "Probability" : "Logit difference",
-               anonymous ? "" : " of ", anonymous ? "" : asked, run->report.clean, run->report.corrupted);
+    char clean[TICK_TEXT_BYTES], corrupted[TICK_TEXT_BYTES], returned[TICK_TEXT_BYTES];
+    tick_number(run->report.clean, 3, false, clean);
+    tick_number(run->report.corrupted, 3, false, corrupted);
+    sheet_note(sheet, "%s%s%s: clean %s, corrupted %s. ", answer->contrast < 0 ? "Probability" : "Logit difference",
+               anonymous ? "" : " of ", anonymous ? "" : asked, clean, corrupted);
     if (!anonymous) sheet_note(sheet, "Corrupted: %s. ", run->texts.what);
     const char *together = "";
     for (size_t k = 0; k < TOGETHER_COUNT; k++)
-        if (!isnan(run->report.together[k]))
-            together = options_text(source->options, "%s%s%s %.2f", together, *together ? ", " : "", together_names[k],
-                                    share(run, run->report.together[k]));
+        if (!isnan(run->report.together[k])) {
+            tick_number(share(run, run->report.together[k]), 2, true, returned);
+            together = options_text(source->options, "%s%s%s %s", together, *together ? ", " : "", together_names[k],
+                                    returned);
+        }
     if (*together) sheet_note(sheet, "All heads of all layers together: %s. ", together);
     if (run->report.states_end == source->info.layers && source->asked->trace.parts & TRACE_STATES)
         sheet_note(sheet, "The Enhanced Mask Decoder does not read the last layer\u2019s output. ");

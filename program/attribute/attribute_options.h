@@ -10,6 +10,7 @@ typedef struct attribute_options {
     int head, of, method, baseline, mlm_decoder;
     unsigned parts; /* set of DEBERTA_ATTRIBUTE_WORDS ... */
     const char *numbers;
+    bool anonymous;
     size_t steps;
     const char *latex;
     figure_style style;

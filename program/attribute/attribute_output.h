@@ -20,7 +20,7 @@ typedef struct attributed_text {
     const deberta_place *places; /* [found->tokens] spans in the text */
     unsigned changed;            /* set of DEBERTA_ATTRIBUTE_WORDS ... */
     const char *text, *pair;     /* text and second segment of a figure as they were read; pair: NULL: none */
-    const char *model, *digest;  /* model of a figure, and its digest */
+    const char *model, *digest;  /* model of a figure, and its digest; NULL where a figure is anonymous */
     const char *latex;           /* value of --latex; NULL: none */
     const common_options *options;
 } attributed_text;

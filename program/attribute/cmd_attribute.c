@@ -368,13 +368,14 @@ static void name_source(const attribute_job *job, const task_text *text, attribu
     const text_record *record = &text->record;
     char *digest = options_take(options, 65, 1);
     deberta_error error;
-    must(options, deberta_model_digest(job->run->batches.model, digest, &error), &error);
     to->options = options;
+    to->latex = job->asked->latex;
+    if (job->asked->anonymous) return;
+    must(options, deberta_model_digest(job->run->batches.model, digest, &error), &error);
     to->model = options_text(options, "%s", job->run->batches.info.name);
     to->digest = digest;
     to->text = options_text(options, "%s", record->text);
     to->pair = record->pair ? options_text(options, "%s", record->pair) : NULL;
-    to->latex = job->asked->latex;
 }
 
 /* Keeps a text for the figure, which shows one text only. */
@@ -499,6 +500,8 @@ static const option asked[] = {
 };
 static const option look[] = {
     FIGURE_STYLE_ROWS(attribute_options, style),
+    {"anonymous", 0, NULL, "no picture and no caption names the model, the text, the answer or the command",
+     FLAG_AT(attribute_options, anonymous), .needs = "out"},
     {"numbers", 0, "FILE", "the attributions of the text as .csv: part, index, label, attribution",
      TEXT_AT(attribute_options, numbers), .role = OPTION_OUTPUT},
     {"latex", 0, "FILE", "a .tex file beside the figure: \\includegraphics, caption and label",

@@ -117,13 +117,13 @@ static _Noreturn void refuse_unknown(const common_options *options, const char *
                     (int)strcspn(options->command->arguments, " "), options->command->arguments,
                     (int)(name + length - text), text, takers.text);
     const option *absent = common_option_named(options->command, name, length, 0);
+    const char *here = options_known_elsewhere(options, options->command, name, length);
     if (takers.used && !(absent && has_numbers(options)))
-        usage_wrong(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,
-                    command_word(options->command), takers.text);
+        usage_wrong(options, "%.*s: %s does not take it; these do: %s%s%s", (int)(name + length - text), text,
+                    command_word(options->command), takers.text, here ? "; " : "", here ? here : "");
     if (absent) refuse_absent(options, absent);
     const char *moved = options_moved(options->command, name, length);
     if (moved) usage_wrong(options, "%.*s: %s", (int)(name + length - text), text, moved);
-    const char *here = options_known_elsewhere(options, options->command, name, length);
     if (here) usage_wrong(options, "unknown option '%.*s'; %s", (int)(name + length - text), text, here);
     refuse_known_behind_word(options, text, name, length);
     name_search search = {.command = options->command, .name = name, .length = length, .least = SIZE_MAX};
@@ -250,13 +250,19 @@ static _Noreturn void refuse_surplus(const common_options *options)
                     last->option->name, last->option->value, last->value);
     struct stat about;
     const char *first = options->arguments[0];
+    if (strstr(options->command->arguments, "| list") && strcmp(first, "list") == 0)
+        usage_wrong(options, "unexpected argument '%s': 'list' stands alone", surplus);
     if (options->command->subcommands && strcspn(first, "/:") == strlen(first) && stat(first, &about) != 0) {
         char words[WORDS_BYTES] = "";
         name_subcommands(options->command, words);
         usage_wrong(options, "'%s' is none of: %s", first, words);
     }
-    const bool is_text = strchr(surplus, ' ') && options_find(options->command, "text");
-    usage_wrong(options, "unexpected argument '%s'%s", surplus, is_text ? "; a text is given with --text" : "");
+    const bool is_text = strchr(surplus, ' ') && options_find(options->command, "text"),
+               is_other = options_find(options->command, "minus") && most_arguments(options->command) == 1;
+    usage_wrong(options, "unexpected argument '%s'%s", surplus,
+                is_text    ? "; a text is given with --text"
+                : is_other ? "; another model is given with --minus"
+                           : "");
 }
 
 /* Refuses another program's subcommand with the name of this program's, unless the word is an existing path. */

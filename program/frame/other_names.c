@@ -164,6 +164,8 @@ static const other_name other_names[] = {
     {"vmin vmax clim", NULL, "scale", "--scale"},
     {"resolution", NULL, "dpi", "--dpi"},
     {"tokens", NULL, "token-range", "--token-range"},
+    /* measuring */
+    {"lengths seq-len seq-lens sequence-length sequence-lengths", "bench", "tokens", "--tokens"},
     {"head-view model-view neuron-view display-mode", "attention", NULL,
      "lines between tokens are a kind of figure: deberta attention lines MODEL"},
     {"include-layers", NULL, "layers", "--layers"},

@@ -110,7 +110,7 @@ static void eval_against_tell(eval_against *against, result *r, const char *cons
     static const result_column columns[] = {{"file", NULL, COLUMN_TEXT, NULL, 0},
                                             {"line", NULL, COLUMN_INTEGER, NULL, 0},
                                             {"label", NULL, COLUMN_TEXT, NULL, 0},
-                                            {"expected", NULL, COLUMN_TEXT, NULL, 0},
+                                            {"expected", "in the other precision", COLUMN_TEXT, NULL, 0},
                                             {.name = NULL}};
     if (!against->model) return;
     const char *precision = deberta_precision_name(against->precision);
@@ -118,7 +118,8 @@ static void eval_against_tell(eval_against *against, result *r, const char *cons
     result_set(r, "changed", json_integer((json_int_t)against->count));
     result_say(r, "\n%zu of %zu labels are others than in %s", against->count, against->texts, precision);
     if (against->count) qsort(against->changes, against->count, sizeof *against->changes, by_place);
-    result_table *table = result_add_table(r, "changes", "texts with another label, and the one expected", columns);
+    result_table *table =
+        result_add_table(r, "changes", "texts with another label, and theirs in the other precision", columns);
     for (size_t k = 0; k < against->count; k++) {
         const label_change *one = &against->changes[k];
         cell_text(table, "%s", one->source ? one->source : "");

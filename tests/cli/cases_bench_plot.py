@@ -306,6 +306,10 @@ def test_lacking(bench):
     bench.write("b.json", json.dumps(content))
     for kind, word in (("layers", "--depth"), ("speedup", "--isa all"), ("grid", "--depth"), ("breakdown", "--breakdown"), ("roofline", "--breakdown"), ("error", "tools/peers.py"), ("bars", "tools/peers.py")):
         check_message(bench.run("bench", "plot", "b.json", "--figure", kind, "-o", "a.png"), 2, [kind, "the file holds no", word])
+    bench.write("b.csv", "model,model_sha256,engine\nx,,deberta\n")
+    for words in (["plot", "b.csv", "-o", "a.png"], ["compare", "b.csv", "b.json"]):
+        check_message(bench.run("bench", *words), 3, ["b.csv: a table in CSV", "-o FILE.json"])
+    os.remove("b.csv")
     done = bench.fine("bench", "plot", "b.json", "--figure", "all", "--dpi", "60", "-o", "a.png")
     assert bench.files() == ["a-latency.png", "a-memory.png", "b.json"], bench.files()
     assert len(done.err.strip().splitlines()) == 7, done.err

@@ -2,6 +2,7 @@
 """
 import json
 import os
+import pathlib
 import re
 import shlex
 import shutil
@@ -106,6 +107,11 @@ def test_what_help_names(bench):
     pages = {name for name in re.findall(r"\bdocs/[\w.-]*\.md", manual)} | {"docs/" + name for name in os.listdir(os.path.join(bench.root, "docs")) if name.endswith(".md")}
     for name in pages | {"LICENSE", "README.md"}:
         check(os.path.exists(os.path.join(installation, "share", "doc", "deberta", name)), f"{name} is not installed")
+    for program in os.listdir(os.path.join(installation, "bin")):
+        check(os.path.exists(os.path.join(installation, "share", "man", "man1", program + ".1")), f"{program} has no page of the manual")
+    for page in pathlib.Path(installation, "share").rglob("*.md"):
+        for link in re.findall(r"(?:\]\(|src=\")(?![a-z]+:|#)([^)#\s\"]+)", page.read_text(encoding="utf-8")):
+            check((page.parent / link).exists(), f"{page}: {link} is not installed")
     contains(bench.expect(3, "examples", "kit").err, "kit: exists; expected a new folder")
     contains(bench.expect(4, "examples", "no/such").err, "no/such.part: this folder cannot be made: No such file or directory")
     contains(bench.expect(3, "info", "models/demo").err, "no such folder in ", "`deberta examples DIR` makes a folder")

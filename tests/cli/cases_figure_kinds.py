@@ -255,6 +255,10 @@ def test_line_view(bench):
     for name, count in (("l.svg", strong), ("q.svg", model.n)):
         drawn = bench.read(name).split('"layer 2, head 1"')[1].split("</g>")[0].count("<path")
         assert drawn == count, f"{name}: {drawn} lines, expected {count}"
+    # The strongest line of the legend is one of the drawn query, and the numbers are its own.
+    bench.fine("attention", "lines", DEMO, "--text", TEXT, "--layers", "2", "--heads", "1", "--query", "4", "-o", "q.svg", "--numbers", "q.csv")
+    assert f">{max(rows[4]):.3g}<" in bench.read("q.svg"), max(rows[4])
+    assert {line["query"] for line in bench.table("q.csv")} == {"4"} and len(bench.table("q.csv")) == model.n
 
 
 def rows_of(tensor):
@@ -556,12 +560,12 @@ def test_cropped(bench):
 
 
 def test_anonymous(bench):
-    names = ["a.png", "a.svg", "a.pdf", "a.tex", "a.safetensors"]
-    ask = ["--text", TEXT, "--minus", DEMO + "-bert", "--title", "T"]
-    outputs = ["-o", "a.png", "-o", "a.svg", "-o", "a.pdf", "--latex", "a.tex", "--numbers", "a.safetensors"]
-    for more in ([], ["--anonymous"]):
-        bench.fine("attention", "difference", DEMO, *ask, *more, *outputs)
-        for name in names:
+    outputs = ["-o", "a.png", "-o", "a.svg", "-o", "a.pdf", "--latex", "a.tex"]
+    commands = [["attention", "difference", DEMO, "--text", TEXT, "--minus", DEMO + "-bert", "--numbers", "a.safetensors"], ["attribute", DEMO, "--text", TEXT, "--steps", "4"]]
+    for command, more in itertools.product(commands, ([], ["--anonymous"])):
+        bench.fine(*command, "--title", "T", *more, *outputs)
+        assert not re.search(r">[^<]*-\d[^<]*</text>", bench.read("a.svg")), "a hyphen for a minus"
+        for name in ["a.png", "a.svg", "a.pdf", "a.tex"] + ["a.safetensors"] * (command[0] == "attention"):
             data = bench.bytes(name)
             if name == "a.pdf":  # newer versions of cairo compress what it says of itself
                 data = subprocess.run(["pdfinfo", bench.path(name)], capture_output=True, check=True).stdout

@@ -123,6 +123,7 @@ def test_other_labels(bench):
     found = json.loads(result.out)
     check(expected and found["changes"] == expected and found["changed"] == len(expected), (found["changes"], expected))
     check(result.code == 1, result.describe())
+    contains(bench.expect(1, "eval", DEMO, "few.tsv", "--precision", "int8", "--against", "float32").out, "in the other precision")
 
 
 def test_refused(bench):

@@ -255,6 +255,12 @@ TEST(test_trends)
     assert_non_null(strstr(text, "n = 16, 6 to 12 layers"));
     assert_non_null(strstr(text, "per layer (off by at most 0.0 %)"));
     free(text);
+    for (size_t k = 0; k < results.count; k++)
+        results.result[k].time.median = 3e-3 - 1e-5 * (double)results.result[k].n;
+    text = text_of(&results, RESULT_TEXT);
+    assert_non_null(strstr(text, "time = 3.000 ms - 10.000 us n "));
+    assert_null(strstr(text, "+ -"));
+    free(text);
     results.count = 3; /* three lengths meet any parabola */
     text = text_of(&results, RESULT_TEXT);
     assert_null(strstr(text, "time ="));
