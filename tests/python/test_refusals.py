@@ -83,4 +83,5 @@ def test_encoder_options_that_nothing_reads(options, words):
 
 def test_encoder_options_that_are_read():
     import json
-    assert len(json.loads(Encoder(DEMO, threads=1, task="classify", task_options={"top": 2})({"text": ["a ship"]})["classify"][0])["labels"]) == 2
+    answers = Encoder(DEMO, threads=1, task="classify", task_options={"top": 2})({"text": ["a ship"]})["classify"]
+    assert len(json.loads(answers[0])["labels"]) == 2
