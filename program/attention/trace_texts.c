@@ -189,10 +189,9 @@ static size_t find_position(const text_work *w)
     if (!w->list) usage_wrong(w->options, "ids have no [MASK] that an answer could be at: say where with --at N");
     const size_t masks = asked_masks(&w->words, &place);
     if (masks != 1)
-        usage_wrong(w->options,
-                    "the text has %zu [MASK], and an answer is looked for at one: write one, or choose with "
-                    "--at N",
-                    masks);
+        end_with(w->options, EXIT_INPUT,
+                 "the text has %zu [MASK], and an answer is looked for at one: write one, or choose with --at N",
+                 masks);
     return place;
 }
 
@@ -213,11 +212,10 @@ static int64_t token_of_answer(const text_work *w, const char *word, size_t posi
     deberta_error error = {0};
     must(w->options, asked_word_fill(w->options, &w->words, position, word, &id, &pieces, &error), &error);
     if (id < 0 && pieces == 1)
-        option_wrong(w->options, member, "'%s' would be one token with the text beside [MASK]; give an id", word);
+        end_with(w->options, EXIT_INPUT, "'%s' would be one token with the text beside [MASK]; give an id", word);
     if (id < 0)
-        option_wrong(w->options, member,
-                     "'%s' is %zu tokens in the place of [MASK]; expected a word of one token, or its id", word,
-                     pieces);
+        end_with(w->options, EXIT_INPUT,
+                 "'%s' is %zu tokens in the place of [MASK]; expected a word of one token, or its id", word, pieces);
     return id;
 }
 
@@ -229,8 +227,8 @@ static void find_classes(const text_work *w, trace_answer *answer)
     const size_t labels = deberta_task_width(w->source->model, DEBERTA_TASK_SEQUENCE);
     size_t label, other;
     if (labels < 2)
-        usage_wrong(w->options, "%s has no classes to choose from; give --answer WORD for a text with [MASK]",
-                    w->source->info.name);
+        end_with(w->options, EXIT_INPUT, "%s has no classes to choose from; give --answer WORD for a text with [MASK]",
+                 w->source->info.name);
     const char *lack = task_labels_lack(w->options, w->source->model, labels);
     if (lack) end_with(w->options, EXIT_INPUT, "%s: %s", w->source->info.name, lack);
     if (!w->asked->trace.label) return;
@@ -280,8 +278,8 @@ static void find_answer(const text_work *w)
                        ? DEBERTA_TASK_MLM
                        : DEBERTA_TASK_MLM_EMD;
     if (!(tasks & 1u << answer->task))
-        usage_wrong(w->options, "%s has no head that fills [MASK] (%s), and no classes", w->source->info.name,
-                    deberta_task_name(answer->task));
+        end_with(w->options, EXIT_INPUT, "%s has no head that fills [MASK] (%s), and no classes", w->source->info.name,
+                 deberta_task_name(answer->task));
     answer->position = find_position(w);
     find_words(w, answer);
 }

@@ -131,8 +131,11 @@ def test_refusals(bench):
     refused("the corrupted text has 10 tokens and the clean one 9", "--text", TEXT, "--corrupted", "the old boy near the store [MASK] here", "--answer", "were")
     refused("both texts give nearly the same answer", "--text", TEXT, "--corrupted", TEXT, "--answer", "were,was", status=3)
     refused("expected one way to corrupt the text, found 0", "--text", TEXT, "--answer", "were")
-    refused("tokens in the place of [MASK]", "--text", TEXT, "--mask-word", "boys", "--answer", "antidisestablishment")
-    refused("the text has 0 [MASK]", "--text", "the boys", "--mask-word", "boys", "--answer", "were")
+    refused("tokens in the place of [MASK]", "--text", TEXT, "--mask-word", "boys", "--answer", "antidisestablishment", status=3)
+    refused("the text has 0 [MASK]", "--text", "the boys", "--mask-word", "boys", "--answer", "were", status=3)
+    refused("no head that fills [MASK]", "--ids", "1,5,2", "--corrupted", "1,6,2", model="synthetic:v3-xsmall,layers=1,vocab=100,hidden=64,heads=1", status=3)
+    for text, answer in (("the boys", "were"), (TEXT, "antidisestablishment")):  # a text or a model without the answer is bad input for every command
+        assert bench.run("attribute", DEMO, "--text", text, "--head", "mlm", "--answer", answer).code == 3
     refused("the word 'girl' is 0 times in the text", "--text", TEXT, "--mask-word", "girl", "--answer", "were")
     refused("'the' is 2 times in the text", "--text", TEXT, "--mask-word", "the", "--answer", "were")
     refused("one word twice", "--text", TEXT, "--mask-word", "boys", "--answer", "were,were")
