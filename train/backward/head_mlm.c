@@ -223,7 +223,8 @@ static deberta_status vocabulary_run(vocabulary_job *job, deberta_error *err)
     DEBERTA_TRY(head_reserve(step->memory, job->rows->count, job->stride, err));
     parallel_for(by, ceiling_divide(model->config.vocabulary_size, VOCABULARY_WORDS), logits_task, job);
     const logit_listener *listener = step->options->listener;
-    if (listener) listener->on_logits(listener->context, step, job->batch, job->rows, step->memory->logits, job->stride);
+    if (listener)
+        listener->on_logits(listener->context, step, job->batch, job->rows, step->memory->logits, job->stride);
     parallel_for(by, job->rows->count, loss_task, job);
     head_add_losses(step, 0, job->rows->bounds);
     stage_lap(l->clock, TRAINING_HEAD);
