@@ -268,14 +268,13 @@ static void convert_tensor(uint8_t *values, size_t value_bytes, const stored_ten
     }
 }
 
-float largest_magnitude(const float *values, size_t count)
+/* Differences of bits are negative where a magnitude is larger; SSE2 has no maximum of such integers. */
+bool magnitudes_within(const float *values, size_t count, float most)
 {
-    int32_t most = 0;
-    for (size_t k = 0; k < count; k++) {
-        const int32_t bits = magnitude_bits(values[k]);
-        most = bits > most ? bits : most;
-    }
-    return magnitude_of_bits(most);
+    const int32_t limit = magnitude_bits(most);
+    int32_t signs = 0;
+    for (size_t k = 0; k < count; k++) signs |= limit - magnitude_bits(values[k]);
+    return signs >= 0;
 }
 
 void tensor_convert_f32(float *values, const stored_tensor *stored, const uint8_t *storage, size_t first, size_t count)

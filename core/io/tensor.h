@@ -83,8 +83,8 @@ bool tensor_round_f16(uint16_t *halves, const float *values, size_t count);
 
 /* Returns the values in place, if they are aligned float32 in row-major order; else NULL, and they need conversion. */
 const float *tensor_view_f32(const stored_tensor *stored, const uint8_t *storage);
-/* Returns the largest magnitude; infinity or NaN if one is. */
-float largest_magnitude(const float *values, size_t count);
+/* Returns whether all magnitudes are at most `most`; false if one is no number. */
+bool magnitudes_within(const float *values, size_t count, float most);
 /* Converts elements [first, first + count) in row-major order of the shape. The caller has checked the range and that
  * the dtype is floating, or an integer or bool. `storage`: the first byte of the tensor's storage, at any alignment. */
 void tensor_convert_f32(float *values, const stored_tensor *stored, const uint8_t *storage, size_t first, size_t count);

@@ -137,18 +137,29 @@ static const float *panel_rows(matrix_reading *reading, size_t panel, size_t wor
     const matrix_plan *plan = reading->plan;
     float *stored = worker_scratch_of(reading, worker), *rows = stored + plan->columns;
     size_t part;
-    deberta_error error;
-    deberta_status status = DEBERTA_OK;
     const float *view = view_panel(reading, panel, &part);
     *ld = view ? plan->columns : plan->depth;
-    if (view)
-        status = weights_check(&reading->weights[part], (size_t)(view - reading->views[part]), view,
-                               PANEL * plan->columns, reading->loader->most, &error);
-    for (size_t lane = 0; !view && lane < PANEL && status == DEBERTA_OK; lane++)
-        status = matrix_loader_read_row(reading, panel * PANEL + lane, stored, rows + lane * plan->depth, &error);
-    if (status == DEBERTA_OK) return view ? view : rows;
-    note_failure(reading, status, &error);
-    return NULL;
+    if (view) return view;
+    for (size_t lane = 0; lane < PANEL; lane++) {
+        deberta_error error;
+        deberta_status status =
+            matrix_loader_read_row(reading, panel * PANEL + lane, stored, rows + lane * plan->depth, &error);
+        if (status == DEBERTA_OK) continue;
+        note_failure(reading, status, &error);
+        return NULL;
+    }
+    return rows;
+}
+
+/* Checks the rows of a panel in the file, which a read has not done: after their use, when they are in the cache. */
+static void check_viewed(matrix_reading *reading, size_t panel)
+{
+    size_t part;
+    deberta_error error;
+    const float *view = view_panel(reading, panel, &part);
+    if (view && weights_check(&reading->weights[part], (size_t)(view - reading->views[part]), view,
+                              PANEL * reading->plan->columns, reading->loader->most, &error) != DEBERTA_OK)
+        note_failure(reading, DEBERTA_E_FORMAT, &error);
 }
 
 static size_t last_panel(const matrix_reading *reading, size_t task)
@@ -163,6 +174,7 @@ static void read_panels(void *context, size_t task, size_t worker)
         const float *rows = panel_rows(reading, panel, worker, &ld);
         if (!rows) return;
         packed_matrix_store(reading->matrix, reading->loader->kernels, panel, rows, ld);
+        check_viewed(reading, panel);
     }
 }
 
@@ -186,6 +198,7 @@ static void measure_panels(void *context, size_t task, size_t worker)
                 const float size = fabsf(rows[lane * ld + k]);
                 largest[k] = largest[k] < size ? size : largest[k]; /* as fmaxf, but in vectors */
             }
+        check_viewed(reading, panel);
     }
 }
 

@@ -80,7 +80,7 @@ deberta_status weights_check(const weight_tensor *from, size_t first, const floa
                              deberta_error *err)
 {
     /* What a training or a made-up model computes is no file's damage. */
-    if (!from->stored || largest_magnitude(values, count) <= most) return DEBERTA_OK;
+    if (!from->stored || magnitudes_within(values, count, most)) return DEBERTA_OK;
     while (fabsf(*values) <= most) {
         values++;
         first++;

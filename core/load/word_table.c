@@ -25,11 +25,22 @@ void word_table_view(word_table *table, const void *memory)
     table->integers = (const uint8_t *)memory + scales_bytes(table);
 }
 
+/* Returns the largest |w|. */
+static float largest_of(const float *row, size_t width)
+{
+    int32_t most = 0;
+    for (size_t e = 0; e < width; e++) {
+        const int32_t bits = magnitude_bits(row[e]);
+        most = bits > most ? bits : most;
+    }
+    return magnitude_of_bits(most);
+}
+
 /* Returns a row's scale, and in *inverse the factor that makes its weights integers; 0: all of them become 0. */
 static float scale_of(const word_table *table, const float *row, float *inverse)
 {
     const float most = table->digits == 1 ? INT8_MAX : INT16_MAX;
-    const float largest = largest_magnitude(row, word_table_width_of(table));
+    const float largest = largest_of(row, word_table_width_of(table));
     *inverse = largest >= 0x1p-100f ? most / largest : 0;
     return *inverse > 0 ? largest / most : 0;
 }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "core/io/tensor.h"
-
 void quantized_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, size_t depth, size_t digits)
 {
     size_t blocks = ceiling_divide(depth, packed_block_depth(depth)), panel_bytes = 0, bytes = 0;
@@ -36,8 +34,13 @@ typedef struct output_block {
 static float divide_weights(output_block *block, const float *restrict w, const float *restrict factors, size_t depth)
 {
     float *restrict to = block->w;
-    for (size_t k = 0; k < depth; k++) to[k] = w[k] / factors[k];
-    return largest_magnitude(to, depth);
+    int32_t most = 0;
+    for (size_t k = 0; k < depth; k++) {
+        to[k] = w[k] / factors[k];
+        const int32_t bits = magnitude_bits(to[k]);
+        most = most < bits ? bits : most;
+    }
+    return magnitude_of_bits(most);
 }
 
 static void make_digits(output_block *block, float inverse, size_t depth, int32_t *sums)
