@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "program/bench/bench_drawing.h"
+#include "viz/ticks.h"
 
 /* What a panel shows of a result; values that are not positive are unknown. */
 typedef struct curve {
@@ -163,8 +164,10 @@ static void add_slope(bench_drawing *drawing, size_t index)
     const statistics_fit fit = statistics_fit_polynomial(points.x, points.y, points.count, 1);
     if (!fit.valid) return;
     const double last = points.x[points.count - 1];
-    const char *slope = options_text(drawing->options, "%s: %.3g ms a layer (off by at most %.1f %%)",
-                                     bench_group_of(drawing, &points)->name, fit.coefficient[1], 100 * fit.worst);
+    char each[TICK_TEXT_BYTES];
+    tick_number(fit.coefficient[1], 3, false, each);
+    const char *slope = options_text(drawing->options, "%s: %s ms a layer (off by at most %.1f %%)",
+                                     bench_group_of(drawing, &points)->name, each, 100 * fit.worst);
     chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = points.look, .dash = points.dash});
     chart_add_point(c, 0, fit.coefficient[0]);
     chart_add_point(c, last, fit.coefficient[0] + fit.coefficient[1] * last);

@@ -92,7 +92,8 @@ TEST(test_latex_has_tables_alone)
     assert_writes(
         r, RESULT_LATEX,
         "% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n\\toprule\nterm & layer & loss (nats) \\\\\n\\midrule\n"
-        "a|b,\"c\" &  &  \\\\\n0x10 & 7 & 0.33 \\\\\n\\bottomrule\n\\end{tabular}\n");
+        "a\\textbar{}b,\\texttt{\\char34}c\\texttt{\\char34} &  &  \\\\\n0x10 & 7 & 0.33 "
+        "\\\\\n\\bottomrule\n\\end{tabular}\n");
 }
 
 /* Types come from columns, not from what a text looks like, and numbers are not those that a table rounds. */
@@ -126,7 +127,8 @@ TEST(test_hidden_data_is_what_csv_shows)
     assert_writes(
         r, RESULT_LATEX,
         "% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n\\toprule\nterm & layer & loss (nats) \\\\\n\\midrule\n"
-        "a|b,\"c\" &  &  \\\\\n0x10 & 7 & 0.33 \\\\\n\\bottomrule\n\\end{tabular}\n");
+        "a\\textbar{}b,\\texttt{\\char34}c\\texttt{\\char34} &  &  \\\\\n0x10 & 7 & 0.33 "
+        "\\\\\n\\bottomrule\n\\end{tabular}\n");
 }
 
 /* Members that are no table, a table inside one of them, a sentence in pieces, a column that CSV calls as people do,
