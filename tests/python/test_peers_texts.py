@@ -2,6 +2,7 @@
 table has each round's ratio to the best peer. SPDX-License-Identifier: MIT"""
 import argparse
 import random
+import re
 import statistics
 import sys
 
@@ -82,8 +83,18 @@ def test_the_table_has_the_ratio_of_each_round(stream, capsys):
     shares = [a / min(b, c) for a, b, c in zip(ours, alone, padded)]
     assert "| engine, texts at once | batch-8: 2 texts, 150 tokens |" in said
     assert f"| torch, alone | {statistics.median(alone):.4g} ({min(alone):.4g} to {max(alone):.4g}) |" in said
-    assert f"| deberta / best peer | {statistics.median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f}) |" in said
+    assert f"| deberta / best float32 peer | {statistics.median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f}) |" in said
     assert "Others used at most 0.25 cores." in said
+
+
+def test_a_round_without_all_peers_has_no_ratio(stream, capsys):
+    """A file of a run that was stopped within its first round, then within its second."""
+    run, _, out = stream
+    for stop_at, cell in ((4, "–"), (7, r"\d\.\d+")):
+        assert run(stop_at=stop_at) == 1
+        capsys.readouterr()
+        texts.tabulate(out)
+        assert re.search(rf"\| deberta / best float32 peer \| {cell} \|", capsys.readouterr().out)
 
 
 def test_streams_are_those_of_their_seed():

@@ -14,7 +14,6 @@ one call before do not count; a call above 30 s is its own sample.
 Before anything is measured, the logits of all engines are compared with one another. The largest difference over the largest logit is at
 most 1e-4 in float32, 0.2 with int8; each visit is held against the same logits. A visit is a process. Engines take turns, and each round
 begins with another one. The work folder is that of tools/peers.py. Exit status 1: something differed or failed, or the time was over.
-
 SPDX-License-Identifier: MIT
 """
 import csv
@@ -38,7 +37,7 @@ AT_ONCE, SLOW_SECONDS = 32, 30  # texts of a batch of like lengths; a slower cal
 BOUNDS = {"float32": 1e-4, "int8": 0.2}
 ENGINES_HERE = ("deberta", "deberta-int8", "torch", "torch-malloc", "onnxruntime-lean", "openvino-lean", "accelerate")
 VISIT = ("model", "threads", "seed", "stream", "engine", "way", "round")
-TITLES = (*VISIT, "texts", "tokens", "samples_ms", "other_cores", "difference", "version", "failed")
+TITLES = (*VISIT, "among", "texts", "tokens", "samples_ms", "other_cores", "difference", "version", "failed")
 
 
 def file_of(work, stream, seed):
@@ -50,7 +49,8 @@ def file_of(work, stream, seed):
 
 
 def read_lines(path):
-    return [tuple(line.split("\t")) for line in Path(path).read_text("utf-8").splitlines()]
+    """Returns texts, or pairs."""
+    return [tuple(line.split("\t")) if "\t" in line else line for line in Path(path).read_text("utf-8").splitlines()]
 
 
 def opened_here(given):
@@ -58,12 +58,8 @@ def opened_here(given):
     import deberta_c
 
     model = deberta_c.Model(given["folder"], threads=given["threads"], precision=precision_of(given["engine"]))
-
-    def texts(lines):
-        return [line if len(line) == 2 else line[0] for line in lines]
-
-    return (lambda lines: model.encode(texts(lines), hidden=None, logits="sequence")["logits.sequence"],
-            lambda lines: [len(model.tokenize(text).ids) for text in texts(lines)], f"deberta_c {deberta_c.__version__}")  # fmt: skip
+    return (lambda lines: model.encode(lines, hidden=None, logits="sequence")["logits.sequence"],
+            lambda lines: [len(model.tokenize(line).ids) for line in lines], f"deberta_c {deberta_c.__version__}")  # fmt: skip
 
 
 def opened_peer(given):
@@ -73,7 +69,8 @@ def opened_peer(given):
     encode, version = ENGINES[given["engine"]].open(Job(given["folder"], given["graph"], given["threads"], None, "logits"))
 
     def tokenize(lines):
-        return tokenizer(*map(list, zip(*lines, strict=True)), return_attention_mask=False, return_token_type_ids=False)["input_ids"]
+        parts = [lines] if isinstance(lines[0], str) else map(list, zip(*lines, strict=True))
+        return tokenizer(*parts, return_attention_mask=False, return_token_type_ids=False)["input_ids"]
 
     def answer(lines):
         rows = tokenize(lines)
@@ -186,18 +183,20 @@ def measure(arguments):
             if time.monotonic() > arguments.end:
                 print(f"round {planned['round']}, {planned['stream']}, {planned['engine']} {planned['way']}: {over}")
                 return False
-            rows.append(row_of(work, arguments, planned, answers[planned["stream"]]))
+            rows.append(row_of(work, arguments, planned, answers[planned["stream"]]) | {"among": ",".join(arguments.engines)})
             out.writerow(rows[-1])
             file.flush()
-            print(*(f"{name}={rows[-1][name]}" for name in (*VISIT[3:], *TITLES[9:]) if name in rows[-1]), flush=True)
+            print(*(f"{name}={rows[-1][name]}" for name in (*VISIT[3:], *TITLES[10:]) if name in rows[-1]), flush=True)
     return not any(row.get("failed") for row in rows)
 
 
-def cell_of_ratio(times, own):
-    """Ours over the best peer, round by round, where a round has all."""
-    peers = [found for (engine, _), found in times.items() if is_peer(engine)]
-    common = [turn for turn in times.get(own, ()) if peers and all(turn in found for found in peers)]
-    return spread([times[own][turn] / min(found[turn] for found in peers) for turn in common], ".2f") if common else "–"
+def cell_of_ratio(stream, times, own, rows):
+    """Ours over the best peer, round by round, where a round has all peers of the run but those that failed."""
+    failed = {(row["engine"], row["way"]) for row in rows if row["failed"] and row["stream"] == stream}
+    names = {(engine, way) for row in rows for engine in row["among"].split(",") if is_peer(engine) for way in ways_of(engine, stream)}
+    needed, peers = [times.get(name, {}) for name in names - failed], [times[name] for name in names if name in times]
+    common = [turn for turn in times.get(own, ()) if needed and all(turn in found for found in needed)]
+    return spread([times[own][turn] / min(found[turn] for found in peers if turn in found) for turn in common], ".2f") if common else "–"
 
 
 def tabulate(path):
@@ -211,7 +210,8 @@ def tabulate(path):
         print(f"**{model}, {threads} thread{'s' * (threads != '1')}, seed {seed}: median ms of a stream over rounds, and their range**\n")
         names = list(dict.fromkeys(name for times in streams.values() for name in times))
         lines = [[", ".join(name), *(spread(list(times[name].values())) if name in times else "–" for times in streams.values())] for name in names]
-        lines += [[f"{own[0]} / best peer", *(cell_of_ratio(times, own) for times in streams.values())] for own in names if own[0] in OWN]
+        lines += [[f"{own[0]} / best float32 peer", *(cell_of_ratio(title.partition(":")[0], times, own, rows) for title, times in streams.items())]
+                  for own in names if own[0] in OWN]  # fmt: skip
         print_table(["engine, texts at once", *streams], lines)
         print()
     for precision in BOUNDS:
