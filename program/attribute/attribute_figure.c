@@ -195,7 +195,8 @@ static void add_lines(const common_options *options, const attributed_text *text
     const deberta_attribution *a = text->found;
     const double *const by_token[] = {a->words, a->positions, a->token_types};
     for (size_t which = 0; which < 3; which++)
-        for (size_t t = 0; t < a->tokens; t++) { /* with the names of other tables, where a space alone keeps its mark */
+        for (size_t t = 0; t < a->tokens; t++) {
+            /* a token has the name of all other tables, where a space alone keeps its mark */
             const char *word = attribute_word(text->tokens[t].text);
             add_line(lines, names[which], t, *word ? word : text->tokens[t].text, by_token[which][t]);
         }

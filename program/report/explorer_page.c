@@ -204,13 +204,14 @@ static void put_data(page_writer *page)
     put_documents(page);
     const live_parts *live = &contents->live;
     if (live->modules) live_parts_put_modules(page->options, live, page->out);
-    json_t *about = json_pack(
-        "{s:o, s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:s?, s:s?, s:o?}", "model", json_clean_text(contents->model),
-        "command", json_clean_text(contents->command), "version", deberta_version(), "printed", "layers",
-        contents->printed_layers, "heads", contents->printed_heads, "palettes", describe_palettes(), "series",
-        describe_series(), "texts", texts, "files", describe_files(page), "steps", describe_steps(contents), "alone",
-        contents->is_alone, "figures", HAVE_VIZ, "ablated",
-        page->options->ablated.text, "no_labels", contents->no_labels, "live", live->modules ? live_parts_describe(page->options, live) : NULL);
+    json_t *about =
+        json_pack("{s:o, s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:s?, s:s?, s:o?}", "model",
+                  json_clean_text(contents->model), "command", json_clean_text(contents->command), "version",
+                  deberta_version(), "printed", "layers", contents->printed_layers, "heads", contents->printed_heads,
+                  "palettes", describe_palettes(), "series", describe_series(), "texts", texts, "files",
+                  describe_files(page), "steps", describe_steps(contents), "alone", contents->is_alone, "figures",
+                  HAVE_VIZ, "ablated", page->options->ablated.text, "no_labels", contents->no_labels, "live",
+                  live->modules ? live_parts_describe(page->options, live) : NULL);
     put_json(page, "page", about);
     json_decref(about);
 }

@@ -80,10 +80,10 @@ typedef struct explorer_step {
 
 typedef struct explorer_contents {
     const char *folder, *model;
-    const char *page;    /* path of the page */
-    const char *command; /* command line of the report as typed */
+    const char *page;      /* path of the page */
+    const char *command;   /* command line of the report as typed */
     const char *no_labels; /* why the page shows no class and no label of a token; NULL: it shows those it has */
-    bool is_alone;       /* true: the folder is removed when the page is written */
+    bool is_alone;         /* true: the folder is removed when the page is written */
     live_parts live;
     const char *printed_layers, *printed_heads; /* lists of the layers and heads in the printed figures */
     explorer_text *texts;
