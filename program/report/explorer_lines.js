@@ -8,7 +8,7 @@ const NEAR_LINE = 7; // distance in pixels at which the pointer selects a line
 
 function layOutLines(context, text, available, zoom) {
     const row = Math.max(3, Math.min(34, Math.max(300, window.innerHeight - 220) * zoom / text.cells)), labels = row >= LABEL_CELL;
-    const longest = labels ? Math.max(...text.tokens.map((token) => context.measureText(token).width)) : 30;
+    const longest = labels ? Math.max(...text.tokens.map((token) => context.measureText(token).width)) : context.measureText(text.pool > 1 ? `${text.n}–${text.n}` : 'query').width;
     const gutter = Math.min(130, available * .3, Math.ceil(longest) + 12), width = Math.min(available - 2, 640);
     return {left: gutter, right: width - gutter, top: AXIS + 4, cell: row, cells: text.cells, labels, width, height: AXIS + 8 + row * text.cells};
 }
