@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes words of links in installed pages whose files are not installed, such as those into the source. Meson runs it on their folders.
+"""Makes words of links in installed pages whose files are not installed, such as those into the source. Meson runs it on their
+folders, which are below the prefix.
 
 SPDX-License-Identifier: MIT
 """
@@ -12,8 +13,8 @@ LINK = re.compile(r"\[([^][]*)\]\((?![a-z]+:)([^)#\s]+)[^)\s]*\)")
 
 
 def main():
-    prefix = Path(os.environ["MESON_INSTALL_DESTDIR_PREFIX"])
-    for page in (page for folder in sys.argv[1:] for page in (prefix / folder).rglob("*.md")):
+    inside = os.environ.get("DESTDIR", "") + os.path.join(os.environ["MESON_INSTALL_PREFIX"], "")
+    for page in (page for folder in sys.argv[1:] for page in Path(inside + folder).rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         kept = LINK.sub(lambda link: link[0] if (page.parent / link[2]).exists() else link[1], text)
         if kept != text:
