@@ -30,5 +30,5 @@ if ! [ -e "$out/config/config.json" ]; then
 fi
 deberta train mlm --config "$out/config" --file "$out/corpus/train.txt" --eval "$out/corpus/sample.txt" --eval-every 1000 \
     --sequence-tokens 512 --batch-tokens 2048 --steps "$steps" --warmup $((steps / 36)) --learning-rate 1e-3 --beta2 0.98 \
-    --weight-decay 0.05 --mask-probability 0.2 --dropout 0 --seed 1 \
+    --weight-decay 0.05 --mask-probability 0.2 --dropout 0 --seed 1 --save-dtype f16 --chain --chain-every 200 --keep-every 2000 \
     $(if [ -e "$out/mlm/log.jsonl" ]; then echo --resume; fi) "$@" --out "$out/mlm"
