@@ -154,7 +154,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         inputs: a text, a pair (text, second text), a list of these; or ids: one row of integers, a list of rows, a 2-D array, or a
         mapping with input_ids (attention_mask, token_type_ids, position_ids) as tokenizers return it; other names than theirs are
         refused. token_types, mask, position_ids: rows like ids; a 0 of the mask marks a hole. Before the first and
-        behind the last 1 it marks padding, which is left out: a text begins with its first 1. Rows and columns of holes and padding are zero. hidden: "last", "all" or None. attention: "all" or numbers of layers. components: "all" or pairs (layer, head).
+        behind the last 1 it marks padding, which is left out: a text begins with its first 1. Rows and columns of holes and padding are zero. hidden: "last", "all" or None. attention: "all", a layer or several. components: "all" or pairs (layer, head).
         logits: True, of every head that the checkpoint holds, or names of heads ("mlm_emd"). Of all tokens, which takes 4 V bytes a token
         with the vocabulary, or of those that `at` has, a row of token numbers for each text.
         edit: {layer: function}, activation patching. A function takes H[layer] of a text, float32 [n, h], 0 being the embeddings, and
@@ -162,7 +162,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         it, what is returned as hidden states, the heads. row_bias: [L, A, 2K], added to c2p by row of the relative table (position_row).
 
         Gives float32 arrays, B texts of n tokens: "hidden_states.L" [B, n, h]; "attn.L.probs" [B, A, n, n]; "attn.L.c2c", ".c2p",
-        ".p2c", ".logits" [B, heads, n, n] of the chosen heads in ascending order; "logits.sequence" [B, labels], "logits.rtd" [B, n],
+        ".p2c", ".logits" [B, heads, n, n] of the chosen heads, in the order asked for; "logits.sequence" [B, labels], "logits.rtd" [B, n],
         "logits.mlm", ".mlm_emd", ".token", ".qa" [B, n, labels]. Where lengths differ, a list of B arrays without the first axis.
         Results are the same bits for any batch_tokens, the number of tokens that are encoded together.
         Raises ArgumentError for inputs and options that it cannot take and for a closed model, UnsupportedError for a head or a term that
@@ -258,7 +258,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             info = library.model_describe(self._weights.handle).contents
             shape = info.heads, info.relative_rows, info.head_size
             keys, queries = (np.empty(shape, np.float32) if there else None for there in (info.has_c2p, info.has_p2c))
-            library.model_read_positions(self._weights.handle, whole_number("layer", layer), address(keys), address(queries))
+            library.model_read_positions(self._weights.handle, whole_number("layer", layer, info.layers - 1), address(keys), address(queries))
             return keys, queries
 
     @contextlib.contextmanager
@@ -328,12 +328,13 @@ class Asked:
 
 
 def _chosen(what: str, expected: str, given: Any, *counts: int) -> List[Tuple[int, ...]]:
-    """Returns layers, or layers and heads, in ascending order: all, none, or the given ones."""
+    """Returns layers, or layers and heads: all in ascending order, none, or the given ones as they are given."""
     if given is None or (isinstance(given, str) and given == "all"):
         return list(np.ndindex(*counts)) if given else []
     try:
-        rows = np.transpose(list(given)) if len(given) else np.empty((len(counts), 0), int)
-        places = np.unique(np.ravel_multi_index(tuple(np.atleast_2d(rows)), counts))
+        several = [given] if len(counts) == 1 and isinstance(given, (int, np.integer)) and not isinstance(given, bool) else given
+        rows = np.transpose(list(several)) if len(several) else np.empty((len(counts), 0), int)
+        places = np.ravel_multi_index(tuple(np.atleast_2d(rows)), counts)
     except (TypeError, ValueError):
         raise ArgumentError(f"{what}: expected 'all' or {expected} below {' and '.join(map(str, counts))}, found {given!r}") from None
     return [tuple(map(int, np.unravel_index(place, counts))) for place in places]

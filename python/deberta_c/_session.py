@@ -59,9 +59,13 @@ class Capture:
 
     def on_attention(self, block: Any) -> None:
         place = block.layer, block.component
-        matrix = self.attention[place][self.first + block.sequence][self.heads[place].index(block.head)]
+        matrices, heads = self.attention[place][self.first + block.sequence], self.heads[place]
         rows = slice(block.first_query, block.first_query + block.rows)
-        matrix[rows] = view(block.values, (block.rows, block.keys), stride=block.stride)
+        first = heads.index(block.head)
+        matrices[first, rows] = view(block.values, (block.rows, block.keys), stride=block.stride)
+        for again in range(first + 1, len(heads)):  # a head that was asked for more than once
+            if heads[again] == block.head:
+                matrices[again, rows] = matrices[first, rows]
 
 
 class Changes:

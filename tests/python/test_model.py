@@ -89,10 +89,12 @@ def test_batches_are_the_same_bits(demo):
 
 def test_chosen_heads(demo):
     whole = demo.encode(TEXTS[0], components="all")
-    some = demo.encode(TEXTS[0], hidden=None, components=[(3, 2), (3, 0)])
-    assert set(some) == {"attn.3.c2c", "attn.3.c2p", "attn.3.p2c", "attn.3.logits"}
+    some = demo.encode(TEXTS[0], hidden=None, components=[(3, 2), (1, 0), (3, 0), (3, 2)])  # in the order asked for, with repeats
+    assert set(some) == {f"attn.{layer}.{term}" for layer in (1, 3) for term in ("c2c", "c2p", "p2c", "logits")}
     for name, values in some.items():
-        assert np.array_equal(values, whole[name][:, [0, 2]])
+        assert np.array_equal(values, whole[name][:, [2, 0, 2] if ".3." in name else [0]])
+    one, listed = (demo.encode(TEXTS[0], hidden=None, attention=layers) for layers in (np.int64(2), [2]))
+    assert list(one) == list(listed) == ["attn.2.probs"] and np.array_equal(*one.values(), *listed.values())
 
 
 def test_ids_in_every_shape(demo):
@@ -266,11 +268,11 @@ def test_wrong_options(demo):
                            ({"components": 3}, "components: .* found 3"), ({"components": (2, 0)}, r"components: .* found \(2, 0\)"),
                            ({"components": [(0, "x")]}, r"components: .* found \[\(0, 'x'\)\]"),
                            ({"attention": "some"}, "attention: .* found 'some'"),
-                           ({"attention": 3}, "attention: .* found 3"), ({"token_types": [0]}, "expected as many as ids"), ({"mask": np.ones((1, 9), np.uint8)}, "the mask")):
+                           ({"attention": 5}, "attention: .* below 5, found 5"), ({"attention": True}, "attention: .* found True"), ({"token_types": [0]}, "expected as many as ids"), ({"mask": np.ones((1, 9), np.uint8)}, "the mask")):
         refuses(deberta_c.ArgumentError, words, demo.encode, [1, 2, 3], **options)
     for call, words in ((lambda: demo.tag("a"), "has no head 'token' .*finetune token --new-head.* it has mlm, mlm_emd, sequence"),
                         (lambda: demo.encode("a", max_tokens=-1), f"max_tokens: expected a number from 0 to {MOST}, found -1"),
-                        (lambda: demo.fill_mask("nothing"), "there is no"),
+                        (lambda: demo.fill_mask("nothing"), "there is no"), (lambda: demo.positions(9), "layer: expected a number from 0 to 4, found 9"),
                         (lambda: demo.classify(3), "expected a text"), (lambda: demo.classify("a", top=0), f"top: expected a number from 1 to {MOST}, found 0"),
                         (lambda: demo.fill_mask("a [MASK]", top=2.5), "top: .* found 2.5"), (lambda: deberta_c.Model(DEMO, isa=3), "'3'"),
                         (lambda: demo.detokenize([[1]]), "2 dimensions"), (lambda: demo.detokenize("abc"), "0 dimensions"),
