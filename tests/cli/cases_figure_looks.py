@@ -84,6 +84,17 @@ def test_heads_share_axes_and_legend(bench):
     equal(legend, ["c2c", "c2p", "p2c"])
 
 
+def test_larger_type_has_no_smaller_labels(bench):
+    """Labels that do not fit in the type asked for have the next smaller one, or the panels more rows."""
+    needs_figures(bench)
+    for width, text in (("85", "The old sailor told the boys"), ("174", "The old sailor told the boys a story")):
+        found = []
+        for asked in ("7", "10", "12", "14"):
+            bench.fine("attention", DEMO, "--text", text, "--layers", "2", "--heads", "0", "--width-mm", width, "--font-size", asked, "-o", "type.svg")
+            found.append(float(re.search(r'font-size="([0-9.]+)"[^>]*>sailor<', bench.read("type.svg"))[1]))
+        check(found == sorted(found) and found[0] == 7 and found[-1] >= 10, found)
+
+
 LONG = "The committee told the old sailor that nobody remembered his unforgettable demonstrations."  # 12 words, 24 tokens
 
 
