@@ -137,17 +137,23 @@ static unsigned shown_components(const figure_source *source)
     return shown;
 }
 
+const char *sheet_describe_tokens(const figure_source *source, const token_view_choice *choice)
+{
+    char text[512];
+    const unsigned shown = shown_components(source);
+    token_view_describe(&source->view, choice, shown & SHOW_PROBABILITIES, shown & (SHOW_TERMS | SHOW_LOGITS), text,
+                        sizeof text);
+    return options_text(source->options, "%s", text);
+}
+
 void sheet_open(figure_sheet *sheet, figure_source *source)
 {
     const attention_options *asked = source->asked;
-    char text[512];
     *sheet = (figure_sheet){.source = source, .style = asked->style, .data = {.options = source->options}};
     if (source->options->ablated.text) say_ablated(sheet);
     say_precision(sheet);
-    const unsigned shown = shown_components(source);
-    token_view_describe(&source->view, &asked->shown, shown & SHOW_PROBABILITIES, shown & (SHOW_TERMS | SHOW_LOGITS),
-                        text, sizeof text);
-    if (*text) sheet_note(sheet, "%s", text);
+    const char *tokens = sheet_describe_tokens(source, &asked->shown);
+    if (*tokens) sheet_note(sheet, "%s", tokens);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const heatmap_choice *scale = &asked->scales[kind];
         if (scale->policy != HEATMAP_ROBUST) continue;

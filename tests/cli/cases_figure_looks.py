@@ -113,15 +113,27 @@ def long_text(bench, kind, *arguments):
 
 
 def test_pieces_without_room_become_words(bench):
-    """A column or a page has the words of a sentence whose pieces it has not; figure, note and data say the same."""
+    """A column or a page has the words of a sentence whose pieces it has not, or only in a higher figure; figure, note, LaTeX and data say the same."""
     for width, kind, heads in (("85", "components", "1"), ("85", "components", "0,1"), ("174", "components", "0,1"), ("174", "delta", "0"), ("85", "delta", "0")):
-        root, said = long_text(bench, kind, "--heads", heads, "--width-mm", width)
-        contains(said, f"have no room at {width} mm", "--pieces")
-        contains(" ".join(shown(root) - {None}), "unforgettable", "Pieces have no room and are merged into words")
+        root, said = long_text(bench, kind, "--heads", heads, "--width-mm", width, "-o", "long.pdf", "--latex", "long.tex")
+        reason, high = re.search(rf"because they (have no room|would make the figure ([0-9]+) mm high)(?: at {width} mm)?; --pieces", said).groups()
+        check(bool(high) == (width == "174" or kind == "delta" and heads == "0"), (said, width, kind))
+        check(not high or int(high) > size(root)[1], (high, size(root)))
+        contains(" ".join(shown(root) - {None}), "unforgettable", f"Pieces {reason} and are merged into words")
+        contains(bench.read("long.tex"), f"Pieces {reason} and are merged into words")
         check(size(root)[1] <= 240 and size(root)[0] <= float(width) + 0.2, size(root))
         check("unforgettable" in bench.read("long.csv"), "the data is of what is drawn")
     root, _ = long_text(bench, "components", "--heads", "1", "--width-mm", "85")
     check(size(root)[0] > 84.9 and size(root)[1] <= 150, size(root))
+
+
+def test_pieces_that_make_no_figure_higher_stay(bench):
+    """Words and the note that explains them would be higher than the pieces."""
+    needs_figures(bench)
+    text = "The old sailor, who had lost his ship in the great storm, told the frightened boys a story about the sea."
+    for width in ("85", "174"):
+        done = bench.fine("attention", "rollout", DEMO, "--text", text, "--layers", "0,2,4", "--width-mm", width, "-o", "r.svg")
+        check("merged" not in done.err and "sailor" in shown(tree.parse(bench.path("r.svg")).getroot()), done.err)
 
 
 def test_the_note_names_what_shows_tokens(bench):
