@@ -256,6 +256,9 @@ static void figure_sheet_tell(const figure_sheet *sheet, const figure_notes *not
         say_note(options, "note: a drawn cell is the mean of %zu \u00d7 %zu cells at %g dpi; fewer share one with %s",
                  notes->pooled_rows ? notes->pooled_rows : notes->pooled, notes->pooled, sheet->style.dpi,
                  sheet_remedies(sheet, "dpi 300,token-range A:B"));
+    if (notes->names_stride > 1)
+        say_note(options, "note: one of every %zu names is written below the bars; more with %s", notes->names_stride,
+                 sheet_remedies(sheet, "words,token-range A:B,width-mm MM"));
     if (notes->missing_glyphs)
         say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
                  notes->missing_glyphs);

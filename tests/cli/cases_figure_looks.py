@@ -147,6 +147,17 @@ def test_the_note_names_what_shows_tokens(bench):
         check(bench.fine(*arguments, "--heads", heads, *advice).err == "" and ">mill</text>" in bench.read("t.svg"), advice)
 
 
+def test_names_left_out_below_bars_are_counted(bench):
+    """The note is in the figure and on stderr where labels skip tokens, and nowhere else."""
+    needs_figures(bench)
+    long = " ".join(["the old sailor told the boys a story about the sea"] * 8)
+    for kind, text, width, count in (("query", TEXT, "85", None), ("query", long, "174", 2), ("query", long, "85", 3), ("embeddings", long, "85", 3)):
+        done = bench.fine("attention", kind, DEMO, "--text", text, *(["--query", "1"] if kind == "query" else []), "--width-mm", width, "-o", "bars.svg")
+        found = re.search(r"one of every ([0-9]+) names is written below the bars; more with --token-range", done.err)
+        equal(found and int(found[1]), count)
+        equal(f"Of every {count} names below the bars one is written." in " ".join(shown(tree.parse(bench.path("bars.svg")).getroot()) - {None}), count is not None)
+
+
 def test_axes_without_room_count_words(bench):
     """One by one, not by the tokens where they begin, and the note speaks of words."""
     needs_figures(bench)
