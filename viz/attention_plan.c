@@ -17,6 +17,7 @@ static const double tallest_panels = 209, tallest_without_bars = 218; /* bars an
 static const double pleasant_panels = 150;
 static const double least_side = 8;          /* shortest long side of a panel whose colours are readable */
 static const double roomy_cell = 1.9;        /* labels of small type are readable in such a cell */
+static const double default_type = 7;        /* in pt; beside larger type, labels and cells are larger */
 static const double tallest_beside_bar = 45; /* height of panels that have a colour bar beside them */
 
 /* Stops at the greatest length that is shown, since measuring thousands of tokens would cost more than the
@@ -185,8 +186,8 @@ static bool titles_need_width(const draw_list *list, const attention_plan *p)
     return longer;
 }
 
-/* Computes the geometry for `across` panels side by side: tokens in full type if they fit, else in small type, in the
- * smallest one if labels may shrink, in this below the titles of the rows, or positions. */
+/* Computes the geometry for `across` panels side by side: tokens in full type if they fit, else in small type. If labels
+ * may shrink, the largest type that fits is next, and the least type below the titles of the rows. Positions are last. */
 static void attention_plan_measure(const draw_list *list, attention_plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
@@ -196,16 +197,21 @@ static void attention_plan_measure(const draw_list *list, attention_plan *p, siz
     p->right_bar = attention_own_gap + attention_own_bar + attention_own_stroke + p->bar_numbers + 0.5;
     find_bar_columns(p, across);
     const bool block = (p->lines_per_row > 1 && spec->grid_rows > 1) || attention_has_row_bars(spec);
-    enum { FULL_TYPE, SMALL_TYPE, SMALLEST_TYPE, TITLES_ABOVE, POSITIONS };
-    for (int attempt = labelled ? FULL_TYPE : POSITIONS; attempt <= POSITIONS; attempt++) {
-        if ((attempt == SMALLEST_TYPE || attempt == TITLES_ABOVE) && !p->shrinks) continue;
+    enum { FULL_TYPE, SMALL_TYPE, SMALLER_TYPE, TITLES_ABOVE, POSITIONS };
+    for (int attempt = labelled ? FULL_TYPE : POSITIONS; attempt <= POSITIONS;) {
         p->titles_above = block || attempt == TITLES_ABOVE;
         p->tokens = attempt < POSITIONS && spec->query_labels;
         p->key_tokens = attempt < POSITIONS && spec->key_labels;
-        p->label = attempt == FULL_TYPE ? p->font : p->small;
-        if (attempt == SMALLEST_TYPE || attempt == TITLES_ABOVE) p->label.size = FIGURE_SMALLEST_TYPE;
+        if (attempt == SMALLER_TYPE)
+            p->label.size = fmax(p->label.size - 1, p->least_type);
+        else if (attempt != TITLES_ABOVE)
+            p->label = attempt == FULL_TYPE ? p->font : p->small;
         measure_width(list, p, across);
         if (attention_plan_shows_tokens(p) && labels_fit(p)) break;
+        if (attempt == SMALL_TYPE && !p->shrinks)
+            attempt = POSITIONS;
+        else if (attempt != SMALLER_TYPE || p->label.size <= p->least_type)
+            attempt++;
     }
     measure_height(list, p);
     if (!p->titles_above && titles_need_width(list, p)) {
@@ -273,7 +279,7 @@ static bool pleases_with_tokens(const draw_list *list, attention_plan *p, size_t
 {
     p->largest_cell = INFINITY;
     attention_plan_measure(list, p, across);
-    if (p->shrinks && attention_plan_shows_tokens(p)) limit_height(list, p, tallest(p) - 1, FIGURE_SMALLEST_TYPE);
+    if (p->shrinks && attention_plan_shows_tokens(p)) limit_height(list, p, tallest(p) - 1, p->least_type);
     return attention_plan_shows_tokens(p) && pleasant(p);
 }
 
@@ -306,13 +312,28 @@ static bool arrange_with_positions(const draw_list *list, attention_plan *p)
     return true;
 }
 
+/* Arranges panels with labels in the largest type that leaves them room, point by point. */
+static bool arrange_with_smaller_tokens(const draw_list *list, attention_plan *p)
+{
+    p->shrinks = true;
+    p->least_type = p->small.size;
+    bool done = false;
+    do {
+        p->least_type = fmax(p->least_type - 1, FIGURE_SMALLEST_TYPE);
+        done = arrange_with_tokens(list, p, 1);
+    } while (!done && p->least_type > FIGURE_SMALLEST_TYPE);
+    return done;
+}
+
 /* Arranges as many panels side by side as leave room for the tokens. Smaller type is used only if no arrangement fits
- * on a page without it, or if it keeps the panels of each of several heads on one line, or all of them in roomy
- * cells. Positions come next, and the most compact arrangement is the last resort. */
+ * on a page without it, or if type that is little smaller keeps the panels of each of several heads on one line, or all
+ * of them in roomy cells. Positions come next, and the most compact arrangement is the last resort. */
 static void arrange(const draw_list *list, attention_plan *p)
 {
     const size_t most = p->spec->grid_columns;
+    const double larger = fmax(1, p->style.font_size / default_type);
     p->shrinks = true;
+    p->least_type = FIGURE_SMALLEST_TYPE;
     p->largest_cell = INFINITY;
     p->letters = DRAW_LETTERS;
     if (p->spec->columns) {
@@ -322,11 +343,10 @@ static void arrange(const draw_list *list, attention_plan *p)
         attention_plan_measure(list, p, p->across);
         return;
     }
-    if (arrange_with_tokens(list, p, most) && (p->spec->grid_rows > 1 || p->cell >= roomy_cell)) return;
+    p->least_type *= larger;
+    if (arrange_with_tokens(list, p, most) && (p->spec->grid_rows > 1 || p->cell >= larger * roomy_cell)) return;
     p->shrinks = false;
-    if (arrange_with_tokens(list, p, 1)) return;
-    p->shrinks = true;
-    if (arrange_with_tokens(list, p, 1)) return;
+    if (arrange_with_tokens(list, p, 1) || arrange_with_smaller_tokens(list, p)) return;
     p->letters = tight_letters; /* labels that may touch are better than none */
     if (arrange_with_tokens(list, p, 1) || arrange_with_positions(list, p)) return;
     p->largest_cell = INFINITY;

@@ -64,7 +64,7 @@ double chart_series_sample(draw_list *list, const chart_series *series, size_t p
 chart_plot chart_plot_make(const draw_list *list, const chart_panel *panel, const figure_style *style, draw_rect area);
 
 /* Draws everything but title and legend. Adds points that cannot be drawn to notes->not_a_number, and points above or
- * below a y axis with fixed limits to notes->clipped. */
+ * below a y axis with fixed limits to notes->clipped; names that have no room raise notes->names_stride. */
 void chart_plot_draw(draw_list *list, const chart_plot *plot, figure_notes *notes);
 
 /* Return the space that the numbers and names of the axes take outside the area. */

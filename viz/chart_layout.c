@@ -175,6 +175,8 @@ static double draw_chart_notes(draw_list *list, const chart_figure *spec, const 
     if (notes->not_a_number)
         byte_buffer_format(&text, "%zu %s not drawn: not finite, or not positive on a logarithmic axis. ",
                            notes->not_a_number, notes->not_a_number == 1 ? "point is" : "points are");
+    if (notes->names_stride > 1)
+        byte_buffer_format(&text, "Of every %zu names below the bars one is written. ", notes->names_stride);
     if (notes->clipped)
         byte_buffer_format(&text, "%zu %s outside the axes. ", notes->clipped,
                            notes->clipped == 1 ? "point lies" : "points lie");

@@ -43,12 +43,13 @@ static double names_length(const draw_list *list, const chart_axis *axis, const 
     return fmin(longest, longest_name);
 }
 
-static void draw_category_names(draw_list *list, const chart_plot *p)
+/* Draws the names of categories; returns their stride: without room for all, even turned, every second or third is
+ * drawn. */
+static size_t draw_category_names(draw_list *list, const chart_plot *p)
 {
     const chart_axis *axis = p->x.axis;
     bool upright = names_upright(list, axis, p->area.width, &p->small);
     double each = p->area.width / (double)axis->category_count, bottom = p->area.y + p->area.height;
-    /* Without room for all names, even turned, every second or third is drawn. */
     size_t stride = upright ? (size_t)fmax(1, ceil(DRAW_LETTERS * draw_type_height(&p->small) / each - 1e-9)) : 1;
     for (size_t i = 0; i < axis->category_count; i += stride) {
         draw_font font = p->small;
@@ -57,6 +58,7 @@ static void draw_category_names(draw_list *list, const chart_plot *p)
                             upright ? DRAW_CENTRE : DRAW_CAP, upright ? 90 : 0};
         draw_text_within(list, axis->categories[i].text, place, &font, longest_name);
     }
+    return stride;
 }
 
 /* Draws strokes without labels at 2 ... 9 of every decade. */
@@ -86,7 +88,7 @@ static double axis_names_height(const draw_list *list, const chart_plot *p)
 }
 
 /* Draws two spines instead of a box, because the upper and right ones would carry nothing. */
-static void draw_axes(draw_list *list, const chart_plot *p)
+static void draw_axes(draw_list *list, const chart_plot *p, figure_notes *notes)
 {
     const draw_pen pen = {ink, 0.5, DRAW_SOLID};
     double bottom = p->area.y + p->area.height, right = p->area.x + p->area.width;
@@ -108,7 +110,10 @@ static void draw_axes(draw_list *list, const chart_plot *p)
     }
     draw_minor_ticks(list, p, false, &pen);
     draw_minor_ticks(list, p, true, &pen);
-    if (p->x.axis->scale == CHART_CATEGORIES) draw_category_names(list, p);
+    if (p->x.axis->scale == CHART_CATEGORIES) {
+        const size_t stride = draw_category_names(list, p);
+        if (stride > notes->names_stride) notes->names_stride = stride;
+    }
     double below = bottom + axis_names_height(list, p) + 0.8;
     if (p->x.axis->label)
         draw_text_within(list, p->x.axis->label,
@@ -207,7 +212,7 @@ void chart_plot_draw(draw_list *list, const chart_plot *p, figure_notes *notes)
     draw_unclip(list);
     chart_series_draw_markers(list, p);
     draw_zero_line(list, p);
-    draw_axes(list, p);
+    draw_axes(list, p, notes);
     count_lost_points(p, notes);
 }
 

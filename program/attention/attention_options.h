@@ -99,7 +99,7 @@ void mark_parse(common_options *options, const char *text, void *target);
      FLAG_AT(attention_options, shown.drop_special)}, \
     {"words", 0, NULL, "merge pieces into words (what white space separates; scripts without it keep pieces): " \
      "probabilities are added over the keys of a word and averaged over its queries, logits averaged over both; heat maps do " \
-     "so themselves where pieces have no room and words have", FLAG_AT(attention_options, shown.words)}, \
+     "so themselves where pieces have no room, or make a high figure higher", FLAG_AT(attention_options, shown.words)}, \
     {"pieces", 0, NULL, "never merge them, also where they have no room", FLAG_AT(attention_options, shown.pieces), \
      .not_with = "words"}
 #define PART_ROWS HEADS_ROWS, TOKENS_ROWS

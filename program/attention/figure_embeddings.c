@@ -76,6 +76,7 @@ static deberta_status layout(draw_list *list, const void *what, figure_notes *no
     const double height = draw_page_height(list) + 2;
     draw_set_origin(list, 0, height);
     const deberta_status status = chart_layout(list, &figure->norms, &of_norms, err);
+    notes->names_stride = of_norms.names_stride;
     draw_set_origin(list, 0, 0);
     draw_set_page(list, draw_page_width(list), height + draw_page_height(list));
     return status;

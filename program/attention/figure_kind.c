@@ -25,6 +25,7 @@ void figure_draw(const common_options *options, const figure_kind *kind)
     source.hidden = kind->hidden;
     draw_once(&source, kind, &sheet);
     if (sheet.wants_words) {
+        in_words.shown.pieces_mm = sheet.pieces_mm;
         source_restart(&source, &in_words);
         draw_once(&source, kind, &sheet);
     }

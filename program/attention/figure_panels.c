@@ -199,8 +199,8 @@ void panels_begin_at_zero(attention_figure *figure, double reach)
 /* Height above which a figure of pieces becomes a figure of words, if that is lower. */
 static const double pleasant_height = 150; /* mm */
 
-/* Lays out the figure in words with this many panels side by side (0: automatic). Its panels hold no values, since
- * the layout does not depend on them. */
+/* Lays out the figure in words, with the note that says so, and with this many panels side by side (0: automatic). Its
+ * panels hold no values, since the layout does not depend on them. */
 static bool lay_out_words(const figure_sheet *sheet, const attention_figure *figure, size_t columns, bool drop_special,
                           figure_notes *notes)
 {
@@ -221,6 +221,9 @@ static bool lay_out_words(const figure_sheet *sheet, const attention_figure *fig
             panels[k].stride = words.count;
         }
         attention_figure other = *figure;
+        const token_view_choice merged = {.words = true, .fitted = true, .end = SIZE_MAX};
+        other.style.note = options_text(source->options, "%s%s", figure->style.note ? figure->style.note : "",
+                                        sheet_describe_tokens(source, &merged));
         other.columns = columns;
         other.panels = panels;
         other.queries = other.keys = words.count;
@@ -233,9 +236,33 @@ static bool lay_out_words(const figure_sheet *sheet, const attention_figure *fig
     return fine;
 }
 
-/* Returns true if tokens or page have no room for pieces, and both have room for words. A given number of columns also
- * decides the height. */
-static bool wants_words(const figure_sheet *sheet, const attention_figure *figure)
+/* Returns true if the tokens have room, and the figure fits on a page. */
+static bool shows(const attention_figure *figure, figure_notes *notes)
+{
+    deberta_error error;
+    return figure_check(attention_layout, figure, &figure->style, notes, &error) == DEBERTA_OK && !notes->positions &&
+           notes->page_height <= FIGURE_HIGHEST_MM;
+}
+
+/* Returns the height of the lowest figure that shows the tokens on a page, in mm, and its number of panels side by side;
+ * 0 if there is none. */
+static double lowest_with_tokens(const attention_figure *figure, size_t *columns)
+{
+    double lowest = 0;
+    for (size_t across = figure->grid_columns; across > 0; across--) {
+        attention_figure other = *figure;
+        figure_notes notes = {0};
+        other.columns = across;
+        if (!shows(&other, &notes) || (lowest > 0 && notes.page_height >= lowest)) continue;
+        lowest = notes.page_height;
+        *columns = across;
+    }
+    return lowest;
+}
+
+/* Returns true if tokens have no room as pieces but as words, or words make a high figure lower. Other columns that are
+ * as low with pieces are taken instead; a given number of them also decides the height. */
+static bool wants_words(figure_sheet *sheet, attention_figure *figure)
 {
     const figure_source *source = sheet->source;
     const attention_options *asked = source->asked;
@@ -250,17 +277,14 @@ static bool wants_words(const figure_sheet *sheet, const attention_figure *figur
     const bool laid_out = figure_check(attention_layout, figure, &figure->style, &pieces, &error) == DEBERTA_OK,
                tokens = laid_out && !pieces.positions;
     if (tokens && pieces.page_height <= (figure->columns ? FIGURE_HIGHEST_MM : pleasant_height)) return false;
-    return lay_out_words(sheet, figure, figure->columns, false, &words) && !words.positions &&
-           words.page_height <= FIGURE_HIGHEST_MM && (!tokens || words.page_height < pieces.page_height);
-}
-
-/* Returns true if the tokens have room, and the figure fits on a page. */
-static bool shows(const attention_figure *figure)
-{
-    figure_notes notes = {0};
-    deberta_error error;
-    return figure_check(attention_layout, figure, &figure->style, &notes, &error) == DEBERTA_OK && !notes.positions &&
-           notes.page_height <= FIGURE_HIGHEST_MM;
+    if (!lay_out_words(sheet, figure, figure->columns, false, &words) || words.positions ||
+        words.page_height > FIGURE_HIGHEST_MM)
+        return false;
+    size_t columns = figure->columns;
+    sheet->pieces_mm = tokens ? pieces.page_height : columns ? 0 : lowest_with_tokens(figure, &columns);
+    if (sheet->pieces_mm == 0 || words.page_height < sheet->pieces_mm) return true;
+    figure->columns = columns;
+    return false;
 }
 
 /* Returns true if tokens and figure fit with this many panels side by side (0: automatic) at this font size. */
@@ -269,7 +293,7 @@ static bool shows_tokens(const attention_figure *figure, size_t columns, double 
     attention_figure other = *figure;
     other.columns = columns;
     other.style.font_size = font_size;
-    return shows(&other);
+    return shows(&other, &(figure_notes){0});
 }
 
 static bool shows_words(const figure_sheet *sheet, const attention_figure *figure, size_t columns, bool drop_special)
@@ -313,7 +337,7 @@ static double find_width(const attention_figure *figure)
     const double asked = figure_defaults(&figure->style).width_mm;
     for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
         other.style.width_mm = widths[k];
-        if (widths[k] > asked && shows(&other)) return widths[k];
+        if (widths[k] > asked && shows(&other, &(figure_notes){0})) return widths[k];
     }
     return 0;
 }
@@ -328,7 +352,7 @@ static size_t count_that_fit(const figure_sheet *sheet, const attention_figure *
     while (!shown->words && !shown->drop_special && high - low > 1) {
         const size_t middle = (low + high) / 2;
         other.queries = other.keys = middle;
-        *(shows(&other) ? &low : &high) = middle;
+        *(shows(&other, &(figure_notes){0}) ? &low : &high) = middle;
     }
     return low;
 }
@@ -378,7 +402,17 @@ static void tell_width(const figure_sheet *sheet, const attention_figure *figure
              notes->page_width, asked, why);
 }
 
-void panels_finish(figure_sheet *sheet, const attention_figure *figure)
+/* Tells the user why pieces are merged. */
+static void tell_words(const figure_source *source, const attention_figure *figure)
+{
+    const double height = source->asked->shown.pieces_mm, width = figure_defaults(&figure->style).width_mm;
+    const char *why = height > 0 ? options_text(source->options, "they would make the figure %.0f mm high", height)
+                                 : options_text(source->options, "they have no room at %g mm", width);
+    say_note(source->options, "note: pieces are merged into words, because %s; --pieces keeps them%s", why,
+             height > 0 ? "" : ", with positions on the axes");
+}
+
+void panels_finish(figure_sheet *sheet, attention_figure *figure)
 {
     const figure_source *source = sheet->source;
     bool drawn[HEATMAP_KINDS] = {false};
@@ -390,10 +424,7 @@ void panels_finish(figure_sheet *sheet, const attention_figure *figure)
     sheet->wants_words = of_tokens && wants_words(sheet, figure);
     if (sheet->wants_words) return;
     sheet_write(sheet, attention_layout, figure, &notes);
-    if (source->asked->shown.fitted)
-        say_note(source->options,
-                 "note: pieces are merged into words, because they have no room at %g mm; --pieces shows pieces",
-                 figure_defaults(&figure->style).width_mm);
+    if (source->asked->shown.fitted) tell_words(source, figure);
     if (notes.positions && of_tokens) tell_positions(sheet, figure);
     if (source->options->outs.count) tell_width(sheet, figure, &notes);
 }

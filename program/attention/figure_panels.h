@@ -48,6 +48,6 @@ void panels_check_limits(const figure_source *source, const heatmap_choice scale
 /* Makes the default scale of HEATMAP_RANGE begin at 0 and end at `reach` or a larger value, for quantities that
  * cannot be negative. */
 void panels_begin_at_zero(attention_figure *figure, double reach);
-/* Checks the limits, then calls sheet_finish. Where the figure fits on its page only in words, it sets
- * sheet->wants_words instead, and the caller draws it again. */
-void panels_finish(figure_sheet *sheet, const attention_figure *figure);
+/* Checks the limits, then calls sheet_finish. Where tokens fit only in words, or words make a high figure
+ * lower, it sets sheet->wants_words instead, and the caller draws it again; figure->columns may change. */
+void panels_finish(figure_sheet *sheet, attention_figure *figure);

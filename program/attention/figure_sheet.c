@@ -137,17 +137,23 @@ static unsigned shown_components(const figure_source *source)
     return shown;
 }
 
+const char *sheet_describe_tokens(const figure_source *source, const token_view_choice *choice)
+{
+    char text[512];
+    const unsigned shown = shown_components(source);
+    token_view_describe(&source->view, choice, shown & SHOW_PROBABILITIES, shown & (SHOW_TERMS | SHOW_LOGITS), text,
+                        sizeof text);
+    return options_text(source->options, "%s", text);
+}
+
 void sheet_open(figure_sheet *sheet, figure_source *source)
 {
     const attention_options *asked = source->asked;
-    char text[512];
     *sheet = (figure_sheet){.source = source, .style = asked->style, .data = {.options = source->options}};
     if (source->options->ablated.text) say_ablated(sheet);
     say_precision(sheet);
-    const unsigned shown = shown_components(source);
-    token_view_describe(&source->view, &asked->shown, shown & SHOW_PROBABILITIES, shown & (SHOW_TERMS | SHOW_LOGITS),
-                        text, sizeof text);
-    if (*text) sheet_note(sheet, "%s", text);
+    const char *tokens = sheet_describe_tokens(source, &asked->shown);
+    if (*tokens) sheet_note(sheet, "%s", tokens);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const heatmap_choice *scale = &asked->scales[kind];
         if (scale->policy != HEATMAP_ROBUST) continue;
@@ -250,6 +256,9 @@ static void figure_sheet_tell(const figure_sheet *sheet, const figure_notes *not
         say_note(options, "note: a drawn cell is the mean of %zu \u00d7 %zu cells at %g dpi; fewer share one with %s",
                  notes->pooled_rows ? notes->pooled_rows : notes->pooled, notes->pooled, sheet->style.dpi,
                  sheet_remedies(sheet, "dpi 300,token-range A:B"));
+    if (notes->names_stride > 1)
+        say_note(options, "note: one of every %zu names is written below the bars; more with %s", notes->names_stride,
+                 sheet_remedies(sheet, "words,token-range A:B,width-mm MM"));
     if (notes->missing_glyphs)
         say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
                  notes->missing_glyphs);

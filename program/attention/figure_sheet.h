@@ -16,12 +16,15 @@ typedef struct figure_sheet {
     const char *caption; /* caption of the --latex file, which sheet_caption extends */
     figure_data data;    /* data of --numbers */
     bool wants_words;    /* true: the figure is to be drawn again in words */
+    double pieces_mm;    /* then: its height in pieces; 0: these do not fit */
     provenance_entry provenance[FIGURE_MOST_PROVENANCE];
 } figure_sheet;
 
 /* Fills in style, provenance and the notes that every figure of the source needs. */
 void sheet_open(figure_sheet *sheet, figure_source *source);
 
+/* Describes which tokens a choice shows, in sentences that each end in a space; empty for all of them. */
+const char *sheet_describe_tokens(const figure_source *source, const token_view_choice *choice);
 /* Adds a sentence, ending in a space, to the note under the figure. */
 void sheet_note(figure_sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Adds a sentence at the beginning of the caption, which says what the figure shows. Model, text, layers and heads

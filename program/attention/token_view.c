@@ -207,13 +207,17 @@ void token_view_describe(const token_view *view, const token_view_choice *choice
                          char *text, size_t capacity)
 {
     const size_t n = view->span[1];
-    char range[96] = "", words[256] = "";
+    char range[96] = "", why[64] = "", words[320] = "";
     if (choice->first > 0 || choice->end < n)
         snprintf(range, sizeof range, "Tokens %zu to %zu of %zu. ", choice->first,
                  (choice->end < n ? choice->end : n) - 1, n);
+    if (choice->fitted && choice->pieces_mm > 0)
+        snprintf(why, sizeof why, "would make the figure %.0f mm high and ", choice->pieces_mm);
+    else if (choice->fitted)
+        snprintf(why, sizeof why, "have no room and ");
     if (choice->words)
-        snprintf(words, sizeof words, "Pieces %smerged into words (what white space separates)%s%s%s%s. ",
-                 choice->fitted ? "have no room and are " : "are ", probabilities || logits ? ": " : "",
+        snprintf(words, sizeof words, "Pieces %sare merged into words (what white space separates)%s%s%s%s. ",
+                 why, probabilities || logits ? ": " : "",
                  probabilities ? "probabilities are added over the keys of a word and averaged over its queries" : "",
                  probabilities && logits ? ", " : "",
                  !logits         ? ""

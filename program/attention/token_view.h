@@ -14,7 +14,8 @@
 typedef struct token_view_choice {
     bool words, drop_special;
     bool pieces;       /* true: never words, whatever fits */
-    bool fitted;       /* true: words were chosen because pieces do not fit */
+    bool fitted;       /* true: words were chosen because pieces do not fit, or make the figure higher */
+    double pieces_mm;  /* height of the figure of pieces, if fitted; 0: they do not fit */
     size_t first, end; /* tokens [first, end) of the text; end SIZE_MAX: to its end */
 } token_view_choice;
 

@@ -84,6 +84,17 @@ def test_heads_share_axes_and_legend(bench):
     equal(legend, ["c2c", "c2p", "p2c"])
 
 
+def test_larger_type_has_no_smaller_labels(bench):
+    """Labels that do not fit in the type asked for have the next smaller one, or the panels more rows."""
+    needs_figures(bench)
+    for width, text in (("85", "The old sailor told the boys"), ("174", "The old sailor told the boys a story")):
+        found = []
+        for asked in ("7", "10", "12", "14"):
+            bench.fine("attention", DEMO, "--text", text, "--layers", "2", "--heads", "0", "--width-mm", width, "--font-size", asked, "-o", "type.svg")
+            found.append(float(re.search(r'font-size="([0-9.]+)"[^>]*>sailor<', bench.read("type.svg"))[1]))
+        check(found == sorted(found) and found[0] == 7 and found[-1] >= 10, found)
+
+
 LONG = "The committee told the old sailor that nobody remembered his unforgettable demonstrations."  # 12 words, 24 tokens
 
 
@@ -102,15 +113,27 @@ def long_text(bench, kind, *arguments):
 
 
 def test_pieces_without_room_become_words(bench):
-    """A column or a page has the words of a sentence whose pieces it has not; figure, note and data say the same."""
+    """A column or a page has the words of a sentence whose pieces it has not, or only in a higher figure; figure, note, LaTeX and data say the same."""
     for width, kind, heads in (("85", "components", "1"), ("85", "components", "0,1"), ("174", "components", "0,1"), ("174", "delta", "0"), ("85", "delta", "0")):
-        root, said = long_text(bench, kind, "--heads", heads, "--width-mm", width)
-        contains(said, f"have no room at {width} mm", "--pieces")
-        contains(" ".join(shown(root) - {None}), "unforgettable", "Pieces have no room and are merged into words")
+        root, said = long_text(bench, kind, "--heads", heads, "--width-mm", width, "-o", "long.pdf", "--latex", "long.tex")
+        reason, high = re.search(rf"because they (have no room|would make the figure ([0-9]+) mm high)(?: at {width} mm)?; --pieces", said).groups()
+        check(bool(high) == (width == "174" or kind == "delta" and heads == "0"), (said, width, kind))
+        check(not high or int(high) > size(root)[1], (high, size(root)))
+        contains(" ".join(shown(root) - {None}), "unforgettable", f"Pieces {reason} and are merged into words")
+        contains(bench.read("long.tex"), f"Pieces {reason} and are merged into words")
         check(size(root)[1] <= 240 and size(root)[0] <= float(width) + 0.2, size(root))
         check("unforgettable" in bench.read("long.csv"), "the data is of what is drawn")
     root, _ = long_text(bench, "components", "--heads", "1", "--width-mm", "85")
     check(size(root)[0] > 84.9 and size(root)[1] <= 150, size(root))
+
+
+def test_pieces_that_make_no_figure_higher_stay(bench):
+    """Words and the note that explains them would be higher than the pieces."""
+    needs_figures(bench)
+    text = "The old sailor, who had lost his ship in the great storm, told the frightened boys a story about the sea."
+    for width in ("85", "174"):
+        done = bench.fine("attention", "rollout", DEMO, "--text", text, "--layers", "0,2,4", "--width-mm", width, "-o", "r.svg")
+        check("merged" not in done.err and "sailor" in shown(tree.parse(bench.path("r.svg")).getroot()), done.err)
 
 
 def test_the_note_names_what_shows_tokens(bench):
@@ -122,6 +145,17 @@ def test_the_note_names_what_shows_tokens(bench):
         said = bench.fine(*arguments, "--heads", heads, "--layout", "3").err
         advice = re.search(r"axes show positions; (--.*) shows words", said)[1].split()
         check(bench.fine(*arguments, "--heads", heads, *advice).err == "" and ">mill</text>" in bench.read("t.svg"), advice)
+
+
+def test_names_left_out_below_bars_are_counted(bench):
+    """The note is in the figure and on stderr where labels skip tokens, and nowhere else."""
+    needs_figures(bench)
+    long = " ".join(["the old sailor told the boys a story about the sea"] * 8)
+    for kind, text, width, count in (("query", TEXT, "85", None), ("query", long, "174", 2), ("query", long, "85", 3), ("embeddings", long, "85", 3)):
+        done = bench.fine("attention", kind, DEMO, "--text", text, *(["--query", "1"] if kind == "query" else []), "--width-mm", width, "-o", "bars.svg")
+        found = re.search(r"one of every ([0-9]+) names is written below the bars; more with --token-range", done.err)
+        equal(found and int(found[1]), count)
+        equal(f"Of every {count} names below the bars one is written." in " ".join(shown(tree.parse(bench.path("bars.svg")).getroot()) - {None}), count is not None)
 
 
 def test_axes_without_room_count_words(bench):
