@@ -286,6 +286,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     const size_t steps = o->trainer.steps;
     const size_t first = deberta_trainer_steps_done(trainer);
     const size_t end = o->trainer.stop_at ? minimum(o->trainer.stop_at, steps) : steps;
+    if (first > 0 && o->chain) train_command_begin_late(&o->common, first, steps);
     say_note(&o->common, "weights, moments and steps take %s",
              bytes_describe(deberta_trainer_memory_bytes(trainer)).text);
     if (leads(o) && mkdir(options_out(&o->common), 0777) != 0 && errno != EEXIST)

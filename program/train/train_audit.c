@@ -223,6 +223,17 @@ static const char *judge_published(const train_audit_work *w)
     return NULL;
 }
 
+/* Reports the first step from which the chain can be executed, and names the steps before it, which it does not prove. */
+static void say_first_step(const train_audit_work *w, size_t first)
+{
+    const deberta_chain_record *begun = deberta_chain_record_at(w->chain, 0);
+    result_set(w->r, "first_step", json_integer((json_int_t)first));
+    if (first == 0) return;
+    say_note(w->options, "note: steps 1 to %zu are not covered: the chain begins at step %zu%s", first, begun->step,
+             first > begun->step ? options_text(w->options, ", and the first kept checkpoint is of step %zu", first)
+                                 : "");
+}
+
 int train_audit_commit(const train_audit_request *request, result *r)
 {
     train_audit_work w = {.request = request, .options = request->common, .r = r};
@@ -236,6 +247,7 @@ int train_audit_commit(const train_audit_request *request, result *r)
         result_say(r, "deberta-chain 1 %s records %zu step %zu recipe %s", w.info->head, w.info->count,
                    last ? last->step : 0, w.info->recipe);
         result_set(r, "step", json_integer((json_int_t)(last ? last->step : 0)));
+        if (last) say_first_step(&w, deberta_chain_record_at(w.chain, 0)->step);
     }
     deberta_chain_free(&w.chain);
     return status;
@@ -499,11 +511,13 @@ static int audit_segments(train_audit_work *w)
     const size_t segments = w->start_count - 1, count = minimum(w->request->segments, segments);
     const uint64_t seed = audit_seed(w->options);
     const bool *marks = draw_segments(w, segments, count, seed);
+    say_first_step(w, w->starts[0]);
     say_draw(w, marks, count, seed);
     const int status = execute_all(w, marks);
     if (status != EXIT_OK) return status;
-    result_say(w->r, "%zu of %zu segments executed again, drawn with --seed %llu: every record is equal", count,
-               segments, (unsigned long long)seed);
+    const char *from = w->starts[0] ? options_text(w->options, " from step %zu on", w->starts[0]) : "";
+    result_say(w->r, "%zu of %zu segments executed again, drawn with --seed %llu: every record%s is equal", count,
+               segments, (unsigned long long)seed, from);
     if (count < segments)
         result_say(w->r, "a change in one segment is found so with %.0f %%; --segments %zu executes all",
                    100 * (double)count / (double)segments, segments);

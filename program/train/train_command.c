@@ -74,6 +74,23 @@ static json_t *describe_command(const common_options *options)
     return object;
 }
 
+void train_command_begin_late(const common_options *options, size_t first, size_t steps)
+{
+    mapped_file file;
+    deberta_error missing;
+    const char *path = options_text(options, "%s/chain.jsonl", options_out(options));
+    const bool is_there = mapped_file_open(&file, path, &missing) == DEBERTA_OK;
+    const bool is_begun = is_there && memchr(file.bytes, '\n', file.size_bytes);
+    if (is_there) mapped_file_close(&file);
+    if (is_begun) return; /* its first line is whole */
+    if (first >= steps)
+        end_with(options, EXIT_INPUT,
+                 "%s: all %zu steps are done, and a chain that begins now has none that an audit could execute: leave "
+                 "--chain out",
+                 options_out(options), steps);
+    say_note(options, "note: the chain begins at step %zu: an audit does not cover steps 1 to %zu", first, first);
+}
+
 void train_command_write(const common_options *options)
 {
     deberta_error error = {0};

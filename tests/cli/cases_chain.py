@@ -255,12 +255,30 @@ def test_memory_limit(bench):
 
 
 def test_begun_late(bench):
-    """A run that was begun without a chain can begin one where it goes on; the audit begins there as well."""
+    """A chain that began when a run went on covers no earlier step, which the run, the audit and --commit say; a finished run begins none."""
     words = small_run(bench, 8, "--keep-every", "4")
-    bench.fine(*words, "--stop-at", "4", "--out", "run")
-    bench.fine(*words, "--resume", *CHAIN, "--out", "run")
-    equal([record["step"] for record in check_chain(bench, "run")[1:] if "state" in record], [4, 6, 8])
-    contains(audit(bench, "run").out, "2 of 2 segments" if os.path.exists(bench.path("run/checkpoint-000008")) else "1 of 1 segments")
+    bench.fine(*words, "--stop-at", "3", "--out", "run")
+    contains(bench.fine(*words, "--resume", *CHAIN, "--out", "run").err, "note: the chain begins at step 3: an audit does not cover steps 1 to 3")
+    check("note: the chain" not in bench.fine(*words, "--resume", *CHAIN, "--out", "run").err, "the chain has all steps from here on")
+    equal([record["step"] for record in check_chain(bench, "run")[1:] if "state" in record], [3, 4, 6, 8])
+    shutil.copytree(bench.path("run"), bench.path("without"))
+    for name in os.listdir(bench.path("without")):
+        if name in ("checkpoint-000003", "checkpoint-000000"):
+            shutil.rmtree(bench.path(f"without/{name}"))
+    for run, first, more in (("run", 3, ""), ("without", 4, ", and the first kept checkpoint is of step 4")):
+        if not os.path.exists(bench.path(f"{run}/checkpoint-{first:06d}")):
+            continue
+        note = f"note: steps 1 to {first} are not covered: the chain begins at step 3{more}"
+        result = audit(bench, run)
+        contains(result.err, note)
+        contains(result.out, f"every record from step {first} on is equal")
+        equal(json.loads(audit(bench, run, "--json").out)["first_step"], first)
+    commit = bench.fine("verify", "--audit", "run", "--commit")
+    contains(commit.err, "note: steps 1 to 3 are not covered: the chain begins at step 3")
+    equal(len(commit.out.split()), 9)
+    bench.fine(*words, "--out", "done")
+    contains(bench.expect(3, *words, "--resume", *CHAIN, "--out", "done").err, "all 8 steps are done", "leave --chain out")
+    check(not os.path.exists(bench.path("done/chain.jsonl")), "a chain that nothing can be audited with")
 
 
 def test_commit(bench):
