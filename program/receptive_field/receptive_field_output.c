@@ -196,7 +196,8 @@ static void receptive_field_output_describe(const field_findings *f, result *r)
     result_set(r, "aliases", describe_rows(f, true));
     result_set(r, "composed", describe_composed(of_all_layers(f)));
     result_set(r, "formulas", formulas);
-    result_set(r, "verdicts", verdicts);
+    result_set(r, "verdicts", f->length ? json_null() : verdicts);
+    if (f->length) json_decref(verdicts);
     result_set(r, "paper_pairs",
                json_pack("{s:o, s:o}", "unique_distances", describe_unique(&f->paired), "contiguous_unique",
                          describe_run(&f->paired)));
@@ -341,6 +342,13 @@ static void add_formulas(const field_findings *f, result *r)
                                             {"contiguous", NULL, COLUMN_INTEGER, "%+" PRId64, 0},
                                             {"hull", NULL, COLUMN_INTEGER, "%+" PRId64, 0},
                                             {.name = NULL}};
+    if (f->length) {
+        result_say(r,
+                   "a text of %zu tokens has at most %zu displacements, whatever the number of layers: the quoted formulas "
+                   "are of texts\nof any length, and are compared without -n",
+                   f->length, 2 * f->length - 1);
+        return;
+    }
     result_say(r, "quoted formulas for k = %zu and n = %zu, and by how much they are over or under each definition",
                f->field.rule.span, f->layers);
     result_table *table = result_add_table(r, NULL, NULL, columns);
