@@ -221,9 +221,22 @@ static void add_influence_reach(chart_columns *c, const field_findings *f)
     chart_add_panel(c, (chart_panel){.title = "where it ends, by weights and by formula",
                                      .x = layer_axis,
                                      .y = {.label = "tokens to one side", .scale = CHART_LOG10}});
-    chart_add_series(c, (chart_series){.name = "95 % of influence", .look = WEIGHTS_LOOK});
-    for (size_t l = 0; l < f->influence.layers; l++)
-        chart_add_point(c, (double)l + 1, (double)f->influence.layer[l].radius95);
+    chart_add_rule(c, (chart_rule){.at = (double)f->influence.tokens - 1, .name = "end of the text"});
+    for (int bounded = 1; bounded >= 0;
+         bounded--) { /* a radius that the text bounds, and one that follows its length */
+        bool named = false;
+        for (size_t l = 0; l < f->influence.layers; l++) {
+            const influence_layer *layer = &f->influence.layer[l];
+            if (layer->bounded != bounded) continue;
+            if (!named)
+                chart_add_series(c, (chart_series){.name = bounded ? "95 % of influence"
+                                                                   : "95 % of influence: not bounded by this text",
+                                                   .look = WEIGHTS_LOOK,
+                                                   .faint = !bounded});
+            named = true;
+            chart_add_point(c, (double)l + 1, (double)layer->radius95);
+        }
+    }
     chart_add_series(c, (chart_series){.name = "run", .look = RUN_LOOK});
     for (size_t l = 0; l < f->influence.layers; l++)
         chart_add_point(c, (double)l + 1, (double)((l + 1) * f->field.run_left));

@@ -175,7 +175,12 @@ def influence_of(bench, *arguments):
 def test_influence(bench):
     influence = influence_of(bench, "--influence-tokens", "60")
     check(influence["float64"]["median_error"] < 1e-3 and len(influence["per_layer"]) == 2, "influence against float64")
-    check(all(0 < layer["radius95"] < 60 for layer in influence["per_layer"]), "influence: radius")
+    check(all(0 < layer["radius95"] < 60 and layer["bounded"] == (2 * layer["radius95"] < 60) for layer in influence["per_layer"]), "influence: radius")
+    check(not any(layer["bounded"] for layer in influence["per_layer"]), "influence of untrained weights follows the text's length")
+    done = bench.fine("receptive-field", SMALL, "--influence", "--influence-tokens", "60", *(["-o", "influence.svg"] if has_figures(bench) else []))
+    contains(done.out, "not bounded by this text: its 60 tokens have distances up to 59")
+    if has_figures(bench):
+        contains(bench.read("influence.svg"), "not bounded by this text<", ">end of the text<", "Influence in a text of 60 tokens.")
     for sources in (1, 3):
         moved = influence_of(bench, "--influence-tokens", "20", "--influence-sources", str(sources))
         counted = [sum(b["count"] for b in layer["bins"]) for layer in moved["per_layer"]]
