@@ -205,6 +205,7 @@ static void find_radius(influence_layer *layer, const sample *samples, size_t co
         sum += ring[r];
         layer->radius95 = r;
     }
+    layer->bounded = 2 * layer->radius95 <= tokens - 1;
 }
 
 static deberta_status measure_all(influence_work *w, double *values, deberta_error *err)

@@ -37,6 +37,7 @@ typedef struct influence_layer {
     double self;        /* mean influence of a token on itself */
     double noise_floor; /* influence that rounding alone shows at the chosen step */
     size_t radius95;    /* distance within which 95 % of the influence on other tokens lies */
+    bool bounded;       /* whether that is at most half of the text: beyond, it follows the length of the text */
 } influence_layer;
 
 typedef struct influence_report {

@@ -139,6 +139,12 @@ static void or_shifted(uint64_t *to, const uint64_t *from, size_t words, size_t 
     }
 }
 
+size_t receptive_field_within(const receptive_field *field, size_t displacement)
+{
+    const size_t reach = (size_t)reach_of(field);
+    return displacement < reach ? displacement : reach;
+}
+
 deberta_status receptive_field_compose(const receptive_field *field, size_t layers, composed_field *composed,
                                        deberta_error *err)
 {
@@ -161,10 +167,17 @@ deberta_status receptive_field_compose(const receptive_field *field, size_t laye
         sums = next;
         next = swap;
         composed_field *c = &composed[k - 1];
-        *c = (composed_field){.run = 1 + (field->run_left + field->run_right) * k, .hull = width * k + 1};
-        for (size_t w = 0; w < words; w++) c->unique_set += (size_t)__builtin_popcountll(sums[w]);
-        const ptrdiff_t zero = -(ptrdiff_t)k * field->unique_min;
-#define HAS(b) ((b) >= 0 && (b) <= (ptrdiff_t)(width * k) && (sums[(b) / 64] >> ((b) % 64) & 1))
+        *c = (composed_field){.run = 1 + receptive_field_within(field, field->run_left * k) +
+                                     receptive_field_within(field, field->run_right * k)};
+        const ptrdiff_t zero = -(ptrdiff_t)k * field->unique_min, reach = reach_of(field), end = (ptrdiff_t)(width * k),
+                        low = zero > reach ? zero - reach : 0, high = zero + reach < end ? zero + reach : end;
+#define HAS(b) ((b) >= low && (b) <= high && (sums[(b) / 64] >> ((b) % 64) & 1))
+        for (ptrdiff_t b = low, first = -1; b <= high; b++) {
+            if (!HAS(b)) continue;
+            if (first < 0) first = b;
+            c->unique_set++;
+            c->hull = (size_t)(b - first) + 1;
+        }
         if (HAS(zero)) {
             c->contiguous = 1;
             for (ptrdiff_t b = zero + 1; HAS(b); b++) c->contiguous++;

@@ -46,9 +46,9 @@ deberta_status receptive_field_make(receptive_field *field, const position_rule 
                                     deberta_error *err);
 
 /* The field over n layers: displacements that are sums of one unambiguous distance per layer, under four definitions.
- */
+ * A text of N tokens has none beyond N - 1, so that a field of that length counts none. */
 typedef struct composed_field {
-    size_t run;        /* sums of distances from the run around 0: 1 + (left + right) n */
+    size_t run;        /* sums of distances from the run around 0: 1 + (left + right) n without a limit */
     size_t unique_set; /* sums of any unique distances */
     size_t contiguous; /* the part of those around 0 without a gap */
     size_t hull;       /* from the smallest to the largest of those */
@@ -64,6 +64,9 @@ typedef enum field_definition {
 
 const char *field_definition_name(field_definition definition); /* Returns the name of the member. */
 size_t composed_field_value(const composed_field *composed, field_definition definition);
+
+/* Returns a displacement to one side, or the largest one that a text of the field's length has. */
+size_t receptive_field_within(const receptive_field *field, size_t displacement);
 
 /* Composes the field; composed [layers]: entry k is k + 1 layers. */
 deberta_status receptive_field_compose(const receptive_field *field, size_t layers, composed_field *composed,

@@ -140,11 +140,15 @@ static void draw(const field_request *request, const output_paths *paths, const 
 {
     const common_options *options = &request->reading.common;
     const char *slash = strrchr(f->info.name, '/'); /* the last part of a folder's path */
+    const char *of =
+        f->has_influence ? options_text(options, "Influence in a text of %zu tokens. ", f->influence.tokens) : "";
     const char *note = options_text(
-        options,
-        "k = K = %zu. Attention is global; unambiguous relative position is what is bounded. A formula gives a number "
-        "of tokens; half of it is drawn to each side.",
-        f->field.rule.span);
+        options, "k = K = %zu. %sAttention is global; unambiguous relative position is what is bounded.%s",
+        f->field.rule.span, of,
+        f->length && !f->has_influence ? "" : " A formula gives a number of tokens; half of it is drawn to each side.");
+    if (f->length)
+        note = options_text(options, "%s A text of %zu tokens has at most %zu displacements.", note, f->length,
+                            2 * f->length - 1);
     output_draw(options, paths, DRAWING(receptive_field_draw), f, &request->style,
                 slash && slash[1] ? slash + 1 : f->info.name, note);
 }

@@ -4,6 +4,7 @@
 #include "program/receptive_field/receptive_field_output.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "include/deberta_unstable.h"
 #include "viz/chart_columns.h"
@@ -31,29 +32,36 @@ static double formula_of(const field_findings *f, int formula, size_t layers)
 
 /* ------------------------------------------------------------------------------------------------- what is told apart */
 
+/* Returns the displacement of n distances, or the end of the text to that side if it is not that long. */
+static double displacement_of(const field_findings *f, size_t n, ptrdiff_t distance)
+{
+    const double within = (double)receptive_field_within(&f->field, n * (size_t)llabs(distance));
+    return distance < 0 ? -within : within;
+}
+
 /* Adds an edge that is `each` tokens per layer away on one side. */
-static void add_edge(chart_columns *c, const field_findings *f, double each, chart_series series)
+static void add_edge(chart_columns *c, const field_findings *f, ptrdiff_t each, chart_series series)
 {
     chart_add_series(c, series);
-    for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, (double)n * each);
+    for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, displacement_of(f, n, each));
 }
 
 static void add_bands(chart_columns *c, const field_findings *f)
 {
     const receptive_field *field = &f->field;
-    const double run_left = (double)field->run_left, run_right = -(double)field->run_right,
-                 hull_left = (double)field->unique_max, hull_right = (double)field->unique_min;
+    const ptrdiff_t run_left = (ptrdiff_t)field->run_left, run_right = -(ptrdiff_t)field->run_right,
+                    hull_left = field->unique_max, hull_right = field->unique_min;
     chart_add_panel(c, (chart_panel){.title = "what is told apart",
                                      .x = layer_axis,
                                      .y = {.label = "displacement (tokens)", .scale = CHART_LINEAR}});
     chart_add_series(c, (chart_series){.name = "run", .kind = CHART_BAND, .look = RUN_LOOK});
     for (size_t n = 1; n <= f->layers; n++)
-        chart_add_spread(c, (double)n, 0, (double)n * run_right, (double)n * run_left);
+        chart_add_spread(c, (double)n, 0, displacement_of(f, n, run_right), displacement_of(f, n, run_left));
     if (hull_left != run_left || hull_right != run_right) {
         add_edge(c, f, hull_left, (chart_series){.name = "hull", .kind = CHART_CURVE, .look = HULL_LOOK});
         add_edge(c, f, hull_right, (chart_series){.kind = CHART_CURVE, .look = HULL_LOOK});
     }
-    for (int sign = 1; sign >= -1; sign -= 2) { /* half of the formula's tokens to each side */
+    for (int sign = 1; sign >= -1 && !f->length; sign -= 2) { /* half of the formula's tokens to each side */
         chart_add_series(c, (chart_series){.name = sign > 0 ? formula_titles[DRAWN_FORMULA] : NULL,
                                            .kind = CHART_CURVE,
                                            .look = FORMULA_LOOK});
@@ -119,7 +127,7 @@ static void fill_table(chart_columns *c, const field_findings *f, chart_table *t
         if (name) add_row(c, f, table, cells, name, width_of(f, k, f->layers));
         if (k == FIELD_RUN) cells[TABLE_COLUMNS * table->rows - 1] = NULL;
     }
-    for (int k = 0; k < FIELD_FORMULAS; k++)
+    for (int k = 0; k < FIELD_FORMULAS && !f->length; k++) /* formulas are of texts of any length */
         add_row(c, f, table, cells, formula_titles[k], formula_of(f, k, f->layers));
     c->table = table;
 }
@@ -213,9 +221,22 @@ static void add_influence_reach(chart_columns *c, const field_findings *f)
     chart_add_panel(c, (chart_panel){.title = "where it ends, by weights and by formula",
                                      .x = layer_axis,
                                      .y = {.label = "tokens to one side", .scale = CHART_LOG10}});
-    chart_add_series(c, (chart_series){.name = "95 % of influence", .look = WEIGHTS_LOOK});
-    for (size_t l = 0; l < f->influence.layers; l++)
-        chart_add_point(c, (double)l + 1, (double)f->influence.layer[l].radius95);
+    chart_add_rule(c, (chart_rule){.at = (double)f->influence.tokens - 1, .name = "end of the text"});
+    for (int bounded = 1; bounded >= 0;
+         bounded--) { /* a radius that the text bounds, and one that follows its length */
+        bool named = false;
+        for (size_t l = 0; l < f->influence.layers; l++) {
+            const influence_layer *layer = &f->influence.layer[l];
+            if (layer->bounded != bounded) continue;
+            if (!named)
+                chart_add_series(c, (chart_series){.name = bounded ? "95 % of influence"
+                                                                   : "95 % of influence: not bounded by this text",
+                                                   .look = WEIGHTS_LOOK,
+                                                   .faint = !bounded});
+            named = true;
+            chart_add_point(c, (double)l + 1, (double)layer->radius95);
+        }
+    }
     chart_add_series(c, (chart_series){.name = "run", .look = RUN_LOOK});
     for (size_t l = 0; l < f->influence.layers; l++)
         chart_add_point(c, (double)l + 1, (double)((l + 1) * f->field.run_left));

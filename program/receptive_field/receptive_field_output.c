@@ -153,8 +153,9 @@ static json_t *describe_influence_layer(const field_findings *f, size_t index)
                                               bin->mean, "q10", bin->q10, "median", bin->median, "q90", bin->q90,
                                               "inside_run", bin_is_inside_run(f, bin, index + 1)));
     }
-    return json_pack("{s:I, s:I, s:f, s:f, s:o}", "layers", (json_int_t)(index + 1), "radius95",
-                     (json_int_t)layer->radius95, "self", layer->self, "noise_floor", layer->noise_floor, "bins", bins);
+    return json_pack("{s:I, s:I, s:b, s:f, s:f, s:o}", "layers", (json_int_t)(index + 1), "radius95",
+                     (json_int_t)layer->radius95, "bounded", layer->bounded, "self", layer->self, "noise_floor",
+                     layer->noise_floor, "bins", bins);
 }
 
 static json_t *describe_influence(const field_findings *f)
@@ -196,7 +197,8 @@ static void receptive_field_output_describe(const field_findings *f, result *r)
     result_set(r, "aliases", describe_rows(f, true));
     result_set(r, "composed", describe_composed(of_all_layers(f)));
     result_set(r, "formulas", formulas);
-    result_set(r, "verdicts", verdicts);
+    result_set(r, "verdicts", f->length ? json_null() : verdicts);
+    if (f->length) json_decref(verdicts);
     result_set(r, "paper_pairs",
                json_pack("{s:o, s:o}", "unique_distances", describe_unique(&f->paired), "contiguous_unique",
                          describe_run(&f->paired)));
@@ -341,6 +343,14 @@ static void add_formulas(const field_findings *f, result *r)
                                             {"contiguous", NULL, COLUMN_INTEGER, "%+" PRId64, 0},
                                             {"hull", NULL, COLUMN_INTEGER, "%+" PRId64, 0},
                                             {.name = NULL}};
+    if (f->length) {
+        result_say(
+            r,
+            "a text of %zu tokens has at most %zu displacements, whatever the number of layers: the quoted formulas "
+            "are of texts\nof any length, and are compared without -n",
+            f->length, 2 * f->length - 1);
+        return;
+    }
     result_say(r, "quoted formulas for k = %zu and n = %zu, and by how much they are over or under each definition",
                f->field.rule.span, f->layers);
     result_table *table = result_add_table(r, NULL, NULL, columns);
@@ -387,6 +397,7 @@ static void add_influence(const field_findings *f, result *r)
                "\ninfluence |d H[n]_i / d H[0]_j| in a text of %zu tokens, %zu of them moved by %.3g of their length",
                influence->tokens, influence->sources, influence->step);
     result_table *table = result_add_table(r, NULL, NULL, columns);
+    size_t unbounded = 0;
     for (size_t l = 0; l < influence->layers; l++) {
         const influence_layer *layer = &influence->layer[l];
         double near = 0, edge = 0;
@@ -401,8 +412,17 @@ static void add_influence(const field_findings *f, result *r)
         cell_real(table, edge);
         cell_real(table, layer->bin_count ? layer->bins[layer->bin_count - 1].mean : 0);
         cell_real(table, layer->noise_floor);
-        cell_integer(table, (int64_t)layer->radius95);
+        if (layer->bounded)
+            cell_integer(table, (int64_t)layer->radius95);
+        else
+            cell_text(table, "not bounded");
+        unbounded += !layer->bounded;
     }
+    if (unbounded)
+        result_say(r,
+                   "not bounded by this text: its %zu tokens have distances up to %zu, and the radius is beyond half "
+                   "of that:\nit follows the length of the text (--influence-tokens)",
+                   influence->tokens, influence->tokens - 1);
     if (influence->checked)
         result_say(
             r, "against float64: relative error %.2g in the median, %.2g at worst, of %zu influences above the noise",

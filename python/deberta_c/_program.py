@@ -24,6 +24,7 @@ PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(BUILT / "deberta")
 SCREEN_DPI = 144
 FORMATS = (".svg", ".pdf", ".png")  # formats of a figure
 SEVERAL_TEXTS = ("difference", "kernel")  # kinds of figures that take several texts
+REPEATED = ("mark", "scale", "file", "text", "pair", "ids", "plot")  # options of which a list gives the option several times
 OTHER_INPUTS, WRITTEN = ("ids", "input", "file"), ("numbers", "latex")  # options of a figure that name inputs, and files that it writes
 _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes: a wrong command line, bad input, the system
 
@@ -36,7 +37,15 @@ def _given(options: Dict[str, Any]) -> Dict[str, Any]:
 def _words(options: Dict[str, Any]) -> List[str]:
     """Turns threads=2, heads=[0, 3], breakdown=True into --threads 2 --heads 0,3 --breakdown."""
     given = {name.rstrip("_"): value for name, value in _given(options).items()}
-    return [word for name, value in given.items() for word in (["--" + name.replace("_", "-")] + ([] if value is True else [_word(name, value)]))]
+    return [word for name, value in given.items() for one in _repeats(name, value)
+            for word in (["--" + name.replace("_", "-")] + ([] if one is True else [_word(name, one)]))]
+
+
+def _repeats(name: str, value: Any) -> List[Any]:
+    """Returns the values of an option: mark=(1, 2) is one, mark=[(1, 2), (2, 1)] and scale=["-6,6", "0,1"] are two."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    several = name in REPEATED and isinstance(value, (list, tuple)) and not all(isinstance(one, (int, float, np.number)) for one in value)
+    return list(value) if several else [value]
 
 
 def _word(name: str, value: Any) -> str:
@@ -80,8 +89,8 @@ def json_of(*arguments: str, out: Any = None, **options: Any) -> Dict[str, Any]:
     if out is not None:
         output_suffix(out, (".json",), arguments)
     options = _given(options)
-    if "plot" in options:
-        output_suffix(options["plot"], FORMATS, arguments)
+    for one in _repeats("plot", options.get("plot", [])) if "plot" in options else ():
+        output_suffix(one, FORMATS, arguments)
     said = run(*arguments, "--json", **options)
     try:
         found = dict(json.loads(said))
@@ -91,6 +100,20 @@ def json_of(*arguments: str, out: Any = None, **options: Any) -> Dict[str, Any]:
     if out is not None:
         write_output(out, said)
     return found
+
+
+def _subtracted(options: Dict[str, Any], given: Dict[str, Any]) -> Dict[str, Any]:
+    """The options with the folder of an open model that is subtracted, and what it is without. The program opens both models alike."""
+    other = options.get("minus")
+    if not hasattr(other, "opened_with"):
+        return options
+    folder, opened = _opened(other)
+    for name in ("layers", "precision", "reference"):
+        if opened.get(name) != given.get(name):
+            raise UnsupportedError(f"minus: both models are opened in the same way, and {name}= differs: {given.get(name)!r} and {opened.get(name)!r} "
+                                   "(None: by default)")
+    without = ",".join(filter(None, (other.ablated, options.get("minus_ablate"))))
+    return {**options, "minus": folder, **({"minus_ablate": without} if without else {})}
 
 
 def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
@@ -195,11 +218,12 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
     given["ablate"] = getattr(model, "ablated", "") or None
     options = _given(options)
     words, title = _texts_of_figure(text, pair, kind, options)
-    options = {**given, **options}
+    options = {**given, **_subtracted(options, given)}
     out = None if out is False else out
     if "latex" in options and out is None:
         raise ArgumentError("latex: the file includes the figure by its name: give out=, too")
-    inputs = [folder, *(os.fspath(options[name]) for name in ("input", "file") if name in options)]
+    inputs = [folder, *(os.fspath(one) for name in ("input", "file", "minus") if name in options for one in _repeats(name, options[name])
+              if isinstance(one, (str, os.PathLike)))]
     outs = [] if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     for one in outs:
         output_suffix(one, FORMATS, inputs)

@@ -37,6 +37,7 @@ def unique_distances(reach, *rule):
 
 
 def check_numbers(name, found, reach, rule, layers):
+    most = reach if found["length"] else 10**9  # no displacement that the text does not have
     unique, slots = unique_distances(reach, *rule)
     left = right = 0
     while left + 1 in unique:
@@ -54,19 +55,22 @@ def check_numbers(name, found, reach, rule, layers):
         sums = {a + r for a in sums for r in unique} if n < 3 else None
         if sums is None:
             break
-        low = high = 0
-        while low - 1 in sums:
+        there, low, high = {r for r in sums if abs(r) <= most}, 0, 0
+        while low - 1 in there:
             low -= 1
-        while high + 1 in sums:
+        while high + 1 in there:
             high += 1
-        expected = {"layers": n, "run": 1 + (left + right) * n, "unique_set": len(sums), "contiguous": high - low + 1,
-                    "hull": max(sums) - min(sums) + 1}
+        expected = {"layers": n, "run": 1 + min(left * n, most) + min(right * n, most), "unique_set": len(there), "contiguous": high - low + 1,
+                    "hull": max(there) - min(there) + 1}
         check(found["per_layer"][n - 1] == expected, f"{name}: {n} layers: {found['per_layer'][n - 1]}, expected {expected}")
     check({**found["per_layer"][-1]} == {**found["composed"], "layers": layers}, f"{name}: composed")
     k, n = rule[0], layers
     formulas = {"(2k-1)n": (2 * k - 1) * n, "2(k-1)n": 2 * (k - 1) * n, "1+2(k-1)n": 1 + 2 * (k - 1) * n,
                 "1+(2k-1)n": 1 + (2 * k - 1) * n, "1+(2k-3)n": 1 + (2 * k - 3) * n}
     check(found["formulas"] == formulas, f"{name}: formulas")
+    if found["length"]:
+        equal(found["verdicts"], None, f"{name}: formulas are of texts of any length")
+        return
     for formula, value in formulas.items():
         verdict = found["verdicts"][formula]
         check(verdict["over_run_by"] == value - found["composed"]["run"], f"{name}: {formula} over the run")
@@ -81,6 +85,11 @@ def test_numbers_of_v1(bench):
     equal(one["verdicts"]["1+(2k-3)n"]["equals"], ["run", "unique_set", "contiguous", "hull"], "v1: the formula that is right")
     equal(one["paper_pairs"]["unique_distances"]["count"], 1023, "v1: pairs")
     check_numbers("v1 at 513", study(bench, "synthetic:v1-base", "-n", "513"), 512, V1, 12)
+    short = study(bench, "synthetic:v1-base", "-n", "512")
+    equal({key: short["composed"][key] for key in ("run", "unique_set", "contiguous", "hull")}, dict.fromkeys(("run", "unique_set", "contiguous", "hull"), 1023), "v1 at 512")
+    said = bench.fine("receptive-field", "synthetic:v1-base", "-n", "512", "--depth", "1").out  # where a formula gives 1,023, too
+    contains(said, "a text of 512 tokens has at most 1023 displacements")
+    check("equal" not in said and "(2k-1)n" not in said, f"-n and formulas: {said}")
     tokens = study(bench, "synthetic:v1-base", "-n", "1024")["per_token"]
     equal(tokens["sees_every_key_uniquely"], {"first": 511, "last": 511, "count": 1}, "v1 at 1024: token 511")
 
@@ -166,7 +175,12 @@ def influence_of(bench, *arguments):
 def test_influence(bench):
     influence = influence_of(bench, "--influence-tokens", "60")
     check(influence["float64"]["median_error"] < 1e-3 and len(influence["per_layer"]) == 2, "influence against float64")
-    check(all(0 < layer["radius95"] < 60 for layer in influence["per_layer"]), "influence: radius")
+    check(all(0 < layer["radius95"] < 60 and layer["bounded"] == (2 * layer["radius95"] < 60) for layer in influence["per_layer"]), "influence: radius")
+    check(not any(layer["bounded"] for layer in influence["per_layer"]), "influence of untrained weights follows the text's length")
+    done = bench.fine("receptive-field", SMALL, "--influence", "--influence-tokens", "60", *(["-o", "influence.svg"] if has_figures(bench) else []))
+    contains(done.out, "not bounded by this text: its 60 tokens have distances up to 59")
+    if has_figures(bench):
+        contains(bench.read("influence.svg"), "not bounded by this text<", ">end of the text<", "Influence in a text of 60 tokens.")
     for sources in (1, 3):
         moved = influence_of(bench, "--influence-tokens", "20", "--influence-sources", str(sources))
         counted = [sum(b["count"] for b in layer["bins"]) for layer in moved["per_layer"]]

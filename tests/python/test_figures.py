@@ -88,6 +88,28 @@ def test_what_is_no_figure(text, options, words):
     refuses(deberta_c.ArgumentError, words, deberta_c.attention_figure, DEMO, text, **{**ONE, **options})
 
 
+def test_options_that_are_repeated():
+    """A list gives an option that may be repeated several times; a pair of numbers is one value of it."""
+    def drawn(**options):
+        return re.sub(r'<entry key="Command">.*?</entry>', "", deberta_c.attention_figure(DEMO, TEXT, **{**ONE, **options}).svg.decode(), flags=re.S)
+    both = drawn(mark=["1,2", "2,1"])
+    assert both == drawn(mark=[(1, 2), (2, 1)]) == drawn(mark=np.array([[1, 2], [2, 1]])) and len({both, drawn(mark=(1, 2)), drawn()}) == 3
+    assert drawn(mark=(1, 2)) == drawn(mark="1,2") == drawn(mark=["1,2"])
+    assert len({drawn(scale=["-6,6", "0,1"]), drawn(scale=(-6, 6)), drawn()}) == 3
+
+
+def test_an_open_model_is_subtracted():
+    other = f"{DEMO}-bert"
+    with deberta_c.Model(DEMO, threads=1) as m, deberta_c.Model(other, threads=1) as n, deberta_c.Model(other, precision="int8", threads=1) as low:
+        def drawn(**options):
+            return deberta_c.attention_figure(m, TEXT, kind="difference", layers=2, heads=0, **options).svg
+        whole = drawn(minus=n)
+        assert whole == drawn(minus=other)
+        with n.ablate("c2c@2"):
+            assert drawn(minus=n) == drawn(minus=other, minus_ablate="c2c@2") != whole
+        refuses(deberta_c.UnsupportedError, "minus: both models are opened in the same way, and precision= differs: None and 'int8'", drawn, minus=low)
+
+
 def test_kinds_of_several_texts():
     two = deberta_c.attention_figure(DEMO, ["a new store", "a new day"], kind="difference", **ONE)
     assert two.title == "attention of: a new store and a new day"

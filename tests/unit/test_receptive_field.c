@@ -152,20 +152,27 @@ TEST(test_brute_force)
                     sums[300] = true;
                     for (size_t n = 1; n <= 4; n++) {
                         bool next[600] = {false};
-                        size_t size = 0, contiguous = 0;
+                        size_t size = 0, contiguous = 0, hull = 0;
                         for (int a = 0; a < 600; a++)
                             for (ptrdiff_t r = -reach; sums[a] && r <= reach; r++)
                                 if (unique[r + 63]) next[a + r] = true;
                         memcpy(sums, next, sizeof sums);
-                        for (int a = 0; a < 600; a++) size += sums[a];
+                        const int least = 300 - (int)reach, most = 300 + (int)reach; /* those that the text has */
+                        for (int a = least, first = -1; a <= most; a++) {
+                            size += sums[a];
+                            if (sums[a] && first < 0) first = a;
+                            if (sums[a]) hull = (size_t)(a - first + 1);
+                        }
                         if (sums[300]) {
                             int low = 300, high = 300;
-                            while (sums[low - 1]) low--;
-                            while (sums[high + 1]) high++;
+                            while (low > least && sums[low - 1]) low--;
+                            while (high < most && sums[high + 1]) high++;
                             contiguous = (size_t)(high - low + 1);
                         }
                         assert_int_equal(composed[n - 1].unique_set, count ? size : 0);
                         assert_int_equal(composed[n - 1].contiguous, count ? contiguous : 0);
+                        assert_int_equal(composed[n - 1].hull, count ? hull : 0);
+                        assert_true(composed[n - 1].run <= 2 * length - 1);
                     }
                 }
 }
