@@ -377,8 +377,8 @@ static void draw_panels(draw_list *list, const attention_plan *p, double top)
 }
 
 /* Fails before it draws anything, also if the panels would be higher than `highest`, in mm. */
-static deberta_status lay_out(draw_list *list, const attention_figure *spec, double highest, figure_notes *notes,
-                              deberta_error *err)
+static deberta_status attention_layout_once(draw_list *list, const attention_figure *spec, double highest,
+                                            figure_notes *notes, deberta_error *err)
 {
     DEBERTA_TRY(check_spec(spec, err));
     attention_plan p = {.spec = spec, .style = figure_defaults(&spec->style)};
@@ -422,13 +422,13 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     const attention_figure *spec = attention;
     const figure_notes before = *notes;
     deberta_error unused;
-    deberta_status status = lay_out(list, spec, INFINITY, notes, err);
+    deberta_status status = attention_layout_once(list, spec, INFINITY, notes, err);
     attention_figure other = *spec;
     other.columns = spec->annotate && !spec->columns && spec->panels ? spec->grid_columns : 0;
     while (status == DEBERTA_E_ARGUMENT && other.columns > 1) {
         *notes = before;
         other.columns--;
-        status = lay_out(list, &other, highest_for_numbers, notes, &unused);
+        status = attention_layout_once(list, &other, highest_for_numbers, notes, &unused);
     }
     return status;
 }
