@@ -376,9 +376,10 @@ static void draw_panels(draw_list *list, const attention_plan *p, double top)
     }
 }
 
-deberta_status attention_layout(draw_list *list, const void *attention, figure_notes *notes, deberta_error *err)
+/* Fails before it draws anything, also if the panels would be higher than `highest`, in mm. */
+static deberta_status attention_layout_once(draw_list *list, const attention_figure *spec, double highest,
+                                            figure_notes *notes, deberta_error *err)
 {
-    const attention_figure *spec = attention;
     DEBERTA_TRY(check_spec(spec, err));
     attention_plan p = {.spec = spec, .style = figure_defaults(&spec->style)};
     p.pixel = figure_grid_mm;
@@ -396,6 +397,8 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     prepare_cells(&p, notes);
     choose_scales(&p, notes);
     DEBERTA_TRY_OR_FAIL(status, plan_cell_numbers(list, &p, err));
+    status = attention_plan_y(&p, 0, spec->grid_rows, 0) > highest ? DEBERTA_E_ARGUMENT : DEBERTA_OK;
+    if (status != DEBERTA_OK) goto fail;
     crop_page(list, &p);
     p.short_titles = spec->short_titles && !titles_fit(list, &p);
     double top = figure_title(list, &p.style);
@@ -407,6 +410,26 @@ fail:
     free(p.cells);
     free(p.scales);
     free(p.bars_before);
+    return status;
+}
+
+static const double highest_for_numbers = 210; /* mm, which leave room for bars and notes on a page */
+
+/* Lays out the figure, with fewer panels side by side where numbers would not fit into the cells, as far as a page
+ * allows. */
+deberta_status attention_layout(draw_list *list, const void *attention, figure_notes *notes, deberta_error *err)
+{
+    const attention_figure *spec = attention;
+    const figure_notes before = *notes;
+    deberta_error unused;
+    deberta_status status = attention_layout_once(list, spec, INFINITY, notes, err);
+    attention_figure other = *spec;
+    other.columns = spec->annotate && !spec->columns && spec->panels ? spec->grid_columns : 0;
+    while (status == DEBERTA_E_ARGUMENT && other.columns > 1) {
+        *notes = before;
+        other.columns--;
+        status = attention_layout_once(list, &other, highest_for_numbers, notes, &unused);
+    }
     return status;
 }
 

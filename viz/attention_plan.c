@@ -186,8 +186,9 @@ static bool titles_need_width(const draw_list *list, const attention_plan *p)
     return longer;
 }
 
-/* Computes the geometry for `across` panels side by side: tokens in full type if they fit, else in small type. If labels
- * may shrink, the largest type that fits is next, and the least type below the titles of the rows. Positions are last. */
+/* Computes the geometry for `across` panels side by side: tokens in full type if they fit, else in small type. If
+ * labels may shrink, the largest type that fits is next, and the least type below the titles of the rows. Positions are
+ * last. */
 static void attention_plan_measure(const draw_list *list, attention_plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;

@@ -22,9 +22,9 @@ typedef struct attention_plan {
     const attention_figure *spec;
     figure_style style;
     draw_font font, small, bold, label;
-    bool shrinks;   /* true: labels may be smaller than `small`, down to least_type */
+    bool shrinks;      /* true: labels may be smaller than `small`, down to least_type */
     double least_type; /* in pt */
-    double letters; /* least distance of labels, as a fraction of their type size */
+    double letters;    /* least distance of labels, as a fraction of their type size */
 
     size_t across, lines_per_row; /* panels side by side; lines that one grid row takes */
     bool tokens, key_tokens;      /* true: rows, columns show tokens; false: positions */

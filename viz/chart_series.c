@@ -65,7 +65,10 @@ static series_look look_of(const chart_series *series, size_t place)
     const draw_colour own = palette_series(number),
                       colour = series->shade > 0 ? palette_shade(own, series->shade) : own;
     return (series_look){.colour = series->faint ? faint_grey : colour,
-                         .dash = series->faint ? DRAW_SOLID : dashes[(series->dash ? series->dash - 1 : shifted) % 4],
+                         .dash = dashes[(series->dash    ? series->dash - 1
+                                         : series->faint ? 0
+                                                         : shifted) %
+                                        4],
                          .marker = (int)(shifted % MARKER_KINDS),
                          .open = shifted / MARKER_KINDS % 2 == 1,
                          .width = series->faint ? 0.5 : 1.0};

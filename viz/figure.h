@@ -44,7 +44,7 @@ typedef struct figure_notes {
     bool coarse;        /* true: they share it because a PNG has fewer dots per inch than layouts have */
     /* characters that no installed font has; without a note in the figure, where they are visible */
     size_t missing_glyphs;
-    size_t names_stride; /* of so many names below the bars of a chart one is written; 0 or 1: all are */
+    size_t names_stride;            /* of so many names below the bars of a chart one is written; 0 or 1: all are */
     bool positions;                 /* true: tokens did not fit, and axes show positions */
     double page_width, page_height; /* in mm; not in the figure either */
 } figure_notes;

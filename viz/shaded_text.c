@@ -74,6 +74,11 @@ deberta_status shaded_text_layout(draw_list *list, const void *text, figure_note
         top = draw_tokens(list, spec, &style, &scale, map, top) + 1.5;
         top = draw_legend(list, spec, &style, &scale, map, top) + 1;
     }
+    if (spec->count > 0 && spec->panel_count == 0) {
+        byte_buffer own = {0};
+        draw_set_page(list, style.width_mm, figure_write_notes(list, &style, top, &own) + text_margin);
+        return DEBERTA_OK;
+    }
     chart_figure charts = {
         .style = style, .panels = spec->panels, .panel_count = spec->panel_count, .columns = 1, .panel_height = 30};
     charts.style.title = NULL;

@@ -244,8 +244,8 @@ static bool shows(const attention_figure *figure, figure_notes *notes)
            notes->page_height <= FIGURE_HIGHEST_MM;
 }
 
-/* Returns the height of the lowest figure that shows the tokens on a page, in mm, and its number of panels side by side;
- * 0 if there is none. */
+/* Returns the height of the lowest figure that shows the tokens on a page, in mm, and its number of panels side by
+ * side; 0 if there is none. */
 static double lowest_with_tokens(const attention_figure *figure, size_t *columns)
 {
     double lowest = 0;

@@ -216,8 +216,8 @@ void token_view_describe(const token_view *view, const token_view_choice *choice
     else if (choice->fitted)
         snprintf(why, sizeof why, "have no room and ");
     if (choice->words)
-        snprintf(words, sizeof words, "Pieces %sare merged into words (what white space separates)%s%s%s%s. ",
-                 why, probabilities || logits ? ": " : "",
+        snprintf(words, sizeof words, "Pieces %sare merged into words (what white space separates)%s%s%s%s. ", why,
+                 probabilities || logits ? ": " : "",
                  probabilities ? "probabilities are added over the keys of a word and averaged over its queries" : "",
                  probabilities && logits ? ", " : "",
                  !logits         ? ""

@@ -109,7 +109,7 @@ static deberta_status save_all(const attributed_text *text, const shaded_text *f
                                const char *const *paths, size_t path_count, deberta_error *err)
 {
     figure_latex_facts facts = {0};
-    figure_notes page = {0};
+    figure_notes page = {0}, notes = {0};
     atomic_file *latex = NULL;
     deberta_status status = DEBERTA_OK;
     if (text->latex) status = figure_check(shaded_text_layout, figure, &figure->style, &page, err);
@@ -117,11 +117,14 @@ static deberta_status save_all(const attributed_text *text, const shaded_text *f
         status = figure_latex_write(text->latex, figure_latex_includes(&(text_list){paths, path_count}), &figure->style,
                                     caption, &page, &facts, &latex, err);
     if (status == DEBERTA_OK)
-        status = figure_save(shaded_text_layout, figure, &figure->style, paths, path_count, NULL, err);
+        status = figure_save(shaded_text_layout, figure, &figure->style, paths, path_count, &notes, err);
     if (status == DEBERTA_OK && latex) status = atomic_file_commit(&latex, err);
     atomic_file_discard(&latex);
     if (status == DEBERTA_OK && text->latex)
         figure_latex_tell(text->options, text->latex, &facts, page.page_height, "--parts");
+    if (notes.names_stride > 1)
+        say_note(text->options, "note: one of every %zu names is written below the bars; more with --width-mm MM",
+                 notes.names_stride);
     return status;
 }
 

@@ -117,9 +117,9 @@ static void explain_bars(bench_drawing *drawing)
     if (!drawing->note || !strstr(drawing->note, explanation)) bench_add_note(drawing, explanation);
 }
 
-/* Adds the time at which the machine's measured peak would do the useful work of a series, for the group with the
- * highest peak. */
-static void add_peak_line(bench_drawing *drawing)
+/* Adds the time at which the machine's measured peak in this precision would do the useful work of a series, for the
+ * group with the highest peak. Returns false if there is none. */
+static bool add_peak_line(bench_drawing *drawing, deberta_precision precision, size_t dash)
 {
     const bench_result **members = options_take(drawing->options, drawing->results->count, sizeof *members);
     const bench_group *best = NULL;
@@ -127,31 +127,45 @@ static void add_peak_line(bench_drawing *drawing)
     for (size_t g = 0; g < drawing->group_count; g++) {
         const bench_result *r = drawing->groups[g].first;
         const double peak = r->peak_fraction > 0 ? r->gflops / r->peak_fraction : 0;
-        if (peak > highest && bench_slice(drawing, &drawing->groups[g], TREND_LENGTH, members) > 1) {
+        if (bench_precision(r) == precision && peak > highest &&
+            bench_slice(drawing, &drawing->groups[g], TREND_LENGTH, members) > 1) {
             best = &drawing->groups[g];
             highest = peak;
         }
     }
-    if (!best || bench_machines_vary(drawing)) return;
-    const bool of_floats = bench_precision(best->first) == DEBERTA_PRECISION_FLOAT32;
+    if (!best) return false;
+    const bool of_floats = precision == DEBERTA_PRECISION_FLOAT32;
     chart_add_series(
         &drawing->chart,
-        (chart_series){.name = options_text(drawing->options, "at the measured peak of %s%s%s, %s: %.0f GFLOP/s",
+        (chart_series){.name = options_text(drawing->options, "at the measured peak of %s%s%s, %s: %.0f %s",
                                             best->first->isa, of_floats ? "" : " in ",
                                             of_floats ? "" : best->first->precision,
-                                            bench_count_text(drawing, best->first->threads, "thread"), highest),
+                                            bench_count_text(drawing, best->first->threads, "thread"), highest,
+                                            of_floats ? "GFLOP/s" : "GOP/s"),
                        .kind = CHART_CURVE,
+                       .dash = dash,
                        .faint = true});
     for (size_t k = 0, found = bench_slice(drawing, best, TREND_LENGTH, members); k < found; k++)
         if (members[k]->gflop > 0)
             chart_add_point(&drawing->chart, (double)members[k]->n, 1e3 * members[k]->gflop / highest);
+    return true;
+}
+
+/* Adds a peak for each precision of the results, with its own dash; none for several machines. */
+static void add_peak_lines(bench_drawing *drawing)
+{
+    static const deberta_precision precisions[] = {DEBERTA_PRECISION_FLOAT32, DEBERTA_PRECISION_INT16,
+                                                   DEBERTA_PRECISION_INT8};
+    size_t dash = 1;
+    for (size_t k = 0; k < sizeof precisions / sizeof *precisions && !bench_machines_vary(drawing); k++)
+        dash += add_peak_line(drawing, precisions[k], dash);
 }
 
 void bench_fill_latency(bench_drawing *drawing)
 {
     const curve what = {"latency", "median latency (ms)", TREND_LENGTH, latency_ms, true, true};
     if (!add_curves(drawing, &what)) return;
-    add_peak_line(drawing);
+    add_peak_lines(drawing);
     explain_bars(drawing);
 }
 

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 import csv
 import json
 import math
+import re
 
 from cases_heads import answers, logits, model, run
 from helpers import DEMO, check_message
@@ -153,6 +154,10 @@ def test_attribute_draws_one_text(bench):
     run(bench, "attribute", model(bench, "mlm"), "--text", MASKED, "--answer", "the", "--width-mm", 85, "-o", "a.svg", "-o", "a.json", "--json")
     svg, found = open("a.svg", encoding="utf-8").read(), json.load(open("a.json", encoding="utf-8"))
     assert found["answer"]["index"] and "opened" in svg and "c2p" in svg and "the" in svg, svg[:500]
+    bench.fine("attribute", DEMO, "--text", MASKED, "--answer", "the", "--steps", "1", "--parts", "words", "-o", "w.svg")  # no bars
+    assert "opened" in bench.read("w.svg") and "c2p" not in bench.read("w.svg")
+    said = bench.fine("attribute", DEMO, "--text", MASKED + 40 * " the sea", "--answer", "the", "--steps", "1", "--parts", "distances", "--width-mm", "40", "-o", "n.svg").err
+    assert "names is written below the bars" in said and "names below the bars one" in " ".join(re.findall(">([^<]*)</text>", bench.read("n.svg"))), said
     text = MASKED + " x"  # two pieces, one of which is a space alone
     found = answers(bench, "attribute", model(bench, "mlm"), "--text", text, "--answer", "the")[0]
     run(bench, "attribute", model(bench, "mlm"), "--text", text, "--answer", "the", "--numbers", "a.csv")

@@ -231,8 +231,10 @@ def test_several_files(bench):
     assert names == [f"{cpu}, {isa}, 1 thread" for cpu in ("AMD EPYC", "Laptop 7") for isa in ("scalar", "avx2")], names
     assert not any("measured peak" in t or "on AMD" in t for t in texts(svg)), texts(svg)  # neither machine is that of the chart
     assert "AMD EPYC; Laptop 7" in svg  # provenance
-    _, names = legend(sample, other_sample(bench, "int8.json", lambda found: [dict(r, precision="int8") for r in found]))
+    svg, names = legend(sample, other_sample(bench, "int8.json", lambda found: [dict(r, precision="int8", peak_fraction=r["peak_fraction"] / 8) for r in found]))
     assert names == [f"{isa}, 1 thread, {p}" for p in ("float32", "int8") for isa in ("scalar", "avx2")], names
+    peaks = [re.fullmatch(r"at the measured peak of avx2(.*), 1 thread: (\d+) (.*)", t).groups() for t in texts(svg) if "measured peak" in t]
+    assert [(p, unit) for p, _, unit in peaks] == [("", "GFLOP/s"), (" in int8", "GOP/s")] and int(peaks[1][1]) > 7 * int(peaks[0][1]), peaks
     _, names = legend(sample, other_sample(bench, "two.json", lambda found: [dict(r, threads=2) for r in found]))
     assert names == [f"{isa}, {t}" for t in ("1 thread", "2 threads") for isa in ("scalar", "avx2")], names
     svg, _ = legend(sample, other_sample(bench, "shallow.json", lambda found: [r for r in found if r["layers"] == 2]))

@@ -14,7 +14,8 @@ SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 def drawn(bench, kind, *arguments):
     """The SVG of `attention KIND`."""
     needs_figures(bench)
-    bench.fine("attention", kind, DEMO, "--text", TEXT, *arguments, "-q", "-o", "look.svg")
+    text = [] if "--text" in arguments else ["--text", TEXT]
+    bench.fine("attention", kind, DEMO, *text, *arguments, "-q", "-o", "look.svg")
     return tree.parse(bench.path("look.svg")).getroot()
 
 
@@ -156,6 +157,14 @@ def test_names_left_out_below_bars_are_counted(bench):
         found = re.search(r"one of every ([0-9]+) names is written below the bars; more with --token-range", done.err)
         equal(found and int(found[1]), count)
         equal(f"Of every {count} names below the bars one is written." in " ".join(shown(tree.parse(bench.path("bars.svg")).getroot()) - {None}), count is not None)
+
+
+def test_numbers_in_cells_take_fewer_panels_a_line(bench):
+    """Where the cells of five panels side by side are too small for numbers, a page has room for three lines; beyond a page they are refused."""
+    root = drawn(bench, "components", "--text", "a b c", "--annotate", "--width-mm", "85")
+    check(size(root)[0] <= 85.1 and size(root)[1] <= 150, size(root))
+    words = ["attention", DEMO, "--text", LONG, "--pieces", "--annotate", "--width-mm", "85", "-o", "n.svg"]
+    contains(bench.run(*words).err, "numbers do not fit into cells", "fewer panels side by side")
 
 
 def test_axes_without_room_count_words(bench):
