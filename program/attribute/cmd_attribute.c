@@ -105,7 +105,7 @@ static void attribute_begin(task_run *run)
     run->out = job->paths.text;
     job->head = choose_head(job);
     job->task = task_of_head(job);
-    task_require(run->options, &run->batches, job->task);
+    task_require(run->options, &run->batches, job->task, NULL);
     check_head_options(job);
     if (job->task == DEBERTA_TASK_MLM_EMD) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
     job->mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK);

@@ -22,7 +22,8 @@ static void print(const common_options *options, const deberta_model_info *info)
                deberta_packed_file_name(info->precision));
     finish_text_or_json(options, r);
     if (options_out(options)) /* which has what would be printed, not the weights */
-        say_note(options, "pack: %s/%s", info->name, deberta_packed_file_name(info->precision));
+        say_note(options, "note: the packed weights are %s/%s, beside the model; %s holds only what is said of them",
+                 info->name, deberta_packed_file_name(info->precision), options_out(options));
 }
 
 /* Opens the packed model as later commands will, so that unusable files are not reported as a success. */
@@ -89,7 +90,8 @@ const command command_pack = {
     .arguments = "MODEL",
     .options = options,
     .size = sizeof(pack_request),
-    .example = "  deberta pack models/demo\n  deberta pack --check models/demo\n",
+    .example = "  deberta pack models/demo\n  deberta pack --check models/demo\n"
+               "\nThe packed file stands in the model's folder, where opening finds it; -o takes what is said of it.\n",
     .run = pack_run,
     .without = WITHOUT_CHANCE " isa reference",
 };

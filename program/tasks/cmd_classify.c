@@ -216,7 +216,7 @@ static void begin_choices(task_run *run)
 {
     choice_job *job = run->context;
     const deberta_model_info *info = &run->batches.info;
-    task_require(run->options, &run->batches, DEBERTA_TASK_SEQUENCE);
+    task_require(run->options, &run->batches, DEBERTA_TASK_SEQUENCE, NULL);
     job->run = run;
     if (info->sequence_labels != 1)
         end_with(run->options, EXIT_INPUT,

@@ -139,6 +139,11 @@ static void eval_against_free(eval_against *against)
 
 /* ------------------------------------------------------------------------------------------------------- evaluation */
 
+/* The way to measure heads that do not give a text one of several classes. */
+static const char other_measures[] =
+    "`deberta finetune choice|sequence|token|qa MODEL --examples F --eval F --steps 1 --learning-rate 0 -o FOLDER` "
+    "measures choices, values, words and answers, and changes no weight";
+
 enum { MOST_FILES = 64 };
 
 typedef struct eval_options {
@@ -210,7 +215,8 @@ static deberta_status eval_finish(task_run *run, FILE *out, deberta_error *err)
             job->findings.confusion.counts[job->places[cell / labels] * labels + cell % labels] += job->counts[cell];
     label_numbers_note(&job->numbers, "");
     if (confusion_score(&job->findings.confusion).texts == 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used; eval measures classes of texts: %s",
+                     other_measures);
     result *r = eval_result(&job->findings);
     const char *precision = low_precision_name(run->options);
     if (precision) {
@@ -232,9 +238,8 @@ static void eval_begin(task_run *run)
     if (labels < 2)
         end_with(
             run->options, EXIT_INPUT,
-            "%s: a head with one output is a regression, not a classifier: 'deberta classify' gives its values, and "
-            "'deberta finetune sequence --eval' their correlation",
-            run->batches.info.name);
+            "%s: a head with one output is a regression or scores choices: 'deberta classify' gives its values, and %s",
+            run->batches.info.name, other_measures);
     if (run->batches.info.problem > DEBERTA_PROBLEM_SINGLE_LABEL)
         end_with(run->options, EXIT_INPUT,
                  "%s: config.json says problem_type %s, expected one right label a text: accuracy and F1 are of those",
@@ -288,6 +293,7 @@ static int run_labels(const common_options *options)
                                                    .columns = true,
                                                    .also = {"label"}},
                                          .task = DEBERTA_TASK_SEQUENCE,
+                                         .without_head = other_measures,
                                          .begin = eval_begin,
                                          .split = split,
                                          .describe = eval_describe,

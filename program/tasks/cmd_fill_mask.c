@@ -232,7 +232,7 @@ static void fill_mask_begin(task_run *run)
     job->used[task_mlm_head(run->options, &run->batches, &o->mlm_decoder) == DEBERTA_TASK_MLM] = true;
     if (o->compare) job->used[0] = job->used[1] = true;
     for (size_t d = DECODERS; d-- > 0;)
-        if (job->used[d]) task_require(run->options, &run->batches, decoder_heads[d]);
+        if (job->used[d]) task_require(run->options, &run->batches, decoder_heads[d], NULL);
     if (run->batches.info.tasks_present & 1u << DEBERTA_TASK_RTD)
         say_note(
             run->options,

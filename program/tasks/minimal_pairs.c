@@ -344,7 +344,7 @@ static void open_run(pair_run *run, const reading_options *options)
     run->findings.score = (pair_score)request->score;
     run->head = request->score == PAIR_SCORE_RTD ? DEBERTA_TASK_RTD
                                                  : task_mlm_head(run->options, &run->batches, request->mlm_decoder);
-    task_require(run->options, &run->batches, run->head);
+    task_require(run->options, &run->batches, run->head, NULL);
     if (run->head == DEBERTA_TASK_MLM_EMD)
         run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_DECODER;
     run->findings.head = deberta_task_name(run->head);

@@ -37,7 +37,7 @@ static const char *describe_head(deberta_task task)
     }
 }
 
-void task_require(const common_options *options, const text_batches *batches, deberta_task task)
+void task_require(const common_options *options, const text_batches *batches, deberta_task task, const char *advice)
 {
     char present[128] = "";
     if (deberta_task_width(batches->model, task)) return;
@@ -47,8 +47,9 @@ void task_require(const common_options *options, const text_batches *batches, de
             snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "",
                      deberta_task_name((deberta_task)k));
     }
-    end_with(options, EXIT_INPUT, "%s does not hold the head '%s'%s; it has %s%s", batches->info.name,
-             deberta_task_name(task), describe_head(task), *present ? "the heads: " : "no head at all", present);
+    end_with(options, EXIT_INPUT, "%s does not hold the head '%s'%s; it has %s%s%s%s", batches->info.name,
+             deberta_task_name(task), describe_head(task), *present ? "the heads: " : "no head at all", present,
+             advice ? "; " : "", advice ? advice : "");
 }
 
 const char *const mlm_decoder_names[] = {"emd", "plain", NULL};
@@ -409,7 +410,7 @@ static deberta_status open_run(task_run *run, deberta_error *err)
     const task_command *command = run->command;
     text_stream_open(&run->stream, reading_of(run->options), &command->names);
     text_batches_open(&run->batches, reading_of(run->options), 0);
-    if (command->describe) task_require(run->options, &run->batches, command->task);
+    if (command->describe) task_require(run->options, &run->batches, command->task, command->without_head);
     if (command->begin) command->begin(run);
     run->to_rows = command->write || corpus_shard_wanted(&run->stream);
     if (!run->to_rows) {

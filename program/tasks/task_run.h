@@ -61,7 +61,8 @@ typedef struct task_batch {
 
 typedef struct task_command {
     text_stream_names names;
-    deberta_task task; /* head of describe, which the checkpoint must hold */
+    deberta_task task;        /* head of describe, which the checkpoint must hold */
+    const char *without_head; /* what a message about another head adds; NULL: nothing */
     /* Called after the model is opened; refuses it if anything is wrong. May be NULL. */
     void (*begin)(task_run *run);
     /* Splits a line into its text and its other fields before it is tokenized; may spoil the record. May be NULL. */
@@ -92,8 +93,8 @@ typedef struct task_command {
  * reading_options. */
 int task_run_all(const common_options *options, const task_command *command, void *context);
 
-/* Ends the program if the checkpoint lacks the head, and names the heads it has. */
-void task_require(const common_options *options, const text_batches *batches, deberta_task task);
+/* Ends the program if the checkpoint lacks the head, and names the heads it has. advice: NULL, or the message's end. */
+void task_require(const common_options *options, const text_batches *batches, deberta_task task, const char *advice);
 /* Returns the head for masked tokens: that of --mlm-decoder, whose member of the command's struct this is, or by
  * default the Enhanced Mask Decoder if the model has one. */
 deberta_task task_mlm_head(const common_options *options, const text_batches *batches, const int *decoder);

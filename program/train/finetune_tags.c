@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "include/deberta_unstable.h"
 #include "output/scope.h"
+#include "program/frame/input/labelled_text.h"
 #include "program/train/finetune_lists.h"
 
 /* A sentence whose words are being read. */
@@ -96,7 +97,10 @@ static bool take_word(finetune_reader *r, sentence *s, text_record *record, cons
 
 /* Characters after a NUL would be lost. */
 static const char nul_in_word[] = "a word or its label holds a NUL character";
-static bool has_nul(const json_t *text) { return memchr(json_string_value(text), 0, json_string_length(text)); }
+static bool has_nul(const json_t *text)
+{
+    return json_is_string(text) && memchr(json_string_value(text), 0, json_string_length(text));
+}
 
 static bool take_object(finetune_reader *r, sentence *s, text_record *record)
 {
@@ -106,10 +110,13 @@ static bool take_object(finetune_reader *r, sentence *s, text_record *record)
         return text_record_spoil(record, "expected arrays \"words\" and \"labels\" of the same length");
     for (size_t k = 0; k < count; k++) {
         const json_t *word = json_array_get(words, k), *label = json_array_get(labels, k);
-        if (!json_is_string(word) || !json_is_string(label))
-            return text_record_spoil(record, "word %zu or its label is no text", k);
+        if (!json_is_string(word)) return text_record_spoil(record, "word %zu is no text", k);
         if (has_nul(word) || has_nul(label)) return text_record_spoil(record, nul_in_word);
-        if (!take_word(r, s, record, json_string_value(word), json_string_value(label))) return false;
+        char *name = labelled_text_of(label);
+        if (!name) return text_record_spoil(record, "the label of word %zu is neither a text nor a number", k);
+        const bool taken = take_word(r, s, record, json_string_value(word), name);
+        free(name);
+        if (!taken) return false;
     }
     return true;
 }

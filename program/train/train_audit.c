@@ -223,7 +223,8 @@ static const char *judge_published(const train_audit_work *w)
     return NULL;
 }
 
-/* Reports the first step from which the chain can be executed, and names the steps before it, which it does not prove. */
+/* Reports the first step from which the chain can be executed, and names the steps before it, which it does not prove.
+ */
 static void say_first_step(const train_audit_work *w, size_t first)
 {
     const deberta_chain_record *begun = deberta_chain_record_at(w->chain, 0);

@@ -20,14 +20,14 @@ LONGEST_UNASKED = 32768  # longest text in tokens unless the user allows more, a
 
 
 def integers(values: Any, what: str, kind: np.dtype = INT32) -> np.ndarray:
-    """Returns one row of integers, without a copy if it is contiguous and of that type."""
+    """Returns one row of integers, without a copy if it is contiguous and of that type. Only a mask (BYTE) may be of booleans."""
     try:
         row = np.asarray(values)
     except ValueError:  # ragged rows
         row = np.empty((0, 0), object)
     if isinstance(values, np.ndarray) and values.dtype == object and row.ndim == 1:
         raise ArgumentError(f"{what}: expected integers, found an array of dtype object: make it one of int32")
-    if row.ndim != 1 or (row.size and row.dtype.kind not in "iub"):
+    if row.ndim != 1 or (row.size and row.dtype.kind not in ("iub" if kind is BYTE else "iu")):
         raise ArgumentError(f"{what}: expected one row of integers for each text, found {row.ndim} dimensions of type {row.dtype}")
     converted = np.ascontiguousarray(row, kind)
     if converted is not row and not np.array_equal(converted, row):

@@ -74,10 +74,12 @@ class Encoder:
 
     def __call__(self, batch: Mapping[str, Any]) -> Columns:
         """The columns of the batch and, under `into`, one more: float32 [texts, h] vectors, or an object array of JSON texts. Raises
-        ArgumentError for what is no mapping of columns, and for a column that holds no list of texts."""
+        ArgumentError for what is no mapping of columns, for a column that holds no list of texts, and where `into` is there already."""
         if not hasattr(batch, "keys") or not hasattr(batch, "__getitem__"):
             raise ArgumentError(f"expected a batch, a mapping of columns such as {{{self.column!r}: [...]}}, found {type(batch).__name__}: an Encoder is "
                                 "what map(..., batched=True) calls, and Model(path).encode takes texts")
+        if self.into in batch:
+            raise ArgumentError(f"the batch has a column {self.into!r}, which would be replaced: into= takes another name, or leave that column out")
         texts = self._texts(batch)
         return {**batch, self.into: self._answers(texts) if self.task else self._vectors(texts)}
 

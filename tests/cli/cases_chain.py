@@ -262,12 +262,8 @@ def test_begun_late(bench):
     check("note: the chain" not in bench.fine(*words, "--resume", *CHAIN, "--out", "run").err, "the chain has all steps from here on")
     equal([record["step"] for record in check_chain(bench, "run")[1:] if "state" in record], [3, 4, 6, 8])
     shutil.copytree(bench.path("run"), bench.path("without"))
-    for name in os.listdir(bench.path("without")):
-        if name in ("checkpoint-000003", "checkpoint-000000"):
-            shutil.rmtree(bench.path(f"without/{name}"))
+    shutil.rmtree(bench.path("without/checkpoint-000003"))
     for run, first, more in (("run", 3, ""), ("without", 4, ", and the first kept checkpoint is of step 4")):
-        if not os.path.exists(bench.path(f"{run}/checkpoint-{first:06d}")):
-            continue
         note = f"note: steps 1 to {first} are not covered: the chain begins at step 3{more}"
         result = audit(bench, run)
         contains(result.err, note)

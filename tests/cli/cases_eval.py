@@ -102,7 +102,9 @@ def test_wrong_kind_of_file(bench):
     equal(len(lines), 12)
     contains(lines[9], "novel.txt, line 10: ")
     contains(lines[10], "20 more lines cannot be used")
-    contains(lines[11], "none of the lines can be used")
+    measure = "`deberta finetune choice|sequence|token|qa MODEL --examples F --eval F --steps 1 --learning-rate 0 -o FOLDER` measures"
+    contains(lines[11], "none of the lines can be used", measure)
+    contains(run(bench, "eval", os.path.join(os.path.dirname(DEMO), "answers"), "novel.txt", code=3)[1], "does not hold the head 'sequence'", measure)
 
 
 def test_labels_that_occur(bench):

@@ -154,6 +154,9 @@ def test_tags(bench):
     objects = "".join(json.dumps({"words": [w for w, _ in s], "labels": [label for _, label in s]}) + "\n" for s in sentences)
     bench.fine("finetune", "token", DEMO, *RECIPE, "--examples", bench.write("tags.jsonl", objects), "--new-head", "--out", "b")
     assert weights(bench, "a") == weights(bench, "b")
+    for name, rows in (("n.tsv", "Bob\t1\nwent\t0\n"), ("n.jsonl", '{"words": ["Bob", "went"], "labels": [1, 0.0]}\n')):  # numbers are the labels that a table writes
+        bench.fine("finetune", "token", DEMO, "--examples", bench.write(name, rows), "--new-head", "--steps", "1", "--out", f"numbers-{name[2:]}")
+    assert weights(bench, "numbers-tsv") == weights(bench, "numbers-jsonl")
 
 
 def test_choices_and_values(bench):
@@ -237,6 +240,8 @@ def test_bad_lines(bench):
     bad(bench, "token", "a.jsonl", '{"words": ["a"], "labels": []}\n', 3, "a.jsonl, line 1", "same length")
     bad(bench, "choice", "a.tsv", "0\ttext\tone\ttwo\n2\ttext\tone\ttwo\n", 3, "a.tsv, line 2", "0 to 1")
     bad(bench, "choice", "a.tsv", "0\ttext\tone\ttwo\n0\ttext\tone\ttwo\tthree\n", 3, "a.tsv, line 2", "expected 2 as before")
+    bad(bench, "token", "a.jsonl", '{"words": ["a"], "labels": [null]}\n', 3, "a.jsonl, line 1", "the label of word 0 is neither")
+    bad(bench, "choice", "a.tsv", "0\ttext\tone\ttwo\n", 3, "16 labels, a choice needs one score", "--new-head", more=())
     bad(bench, "choice", "a.tsv", "0\ttext\tone\n", 3, "a.tsv, line 1", "two or more choices")
     good = {"question": "Who?", "context": "Bob came.", "text": "Bob", "start": 0}
     for change, words in (({"start": 1}, ["'Bob' at character 1"]), ({"start": "0"}, ['"start"']), ({"context": " ", "text": ""}, ["no tokens"]), ({"question": ""}, ["question is empty"]),

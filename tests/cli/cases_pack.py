@@ -35,7 +35,7 @@ def test_used(bench):
     assert state(bench, model) == "none" and "packed weights" not in bench.fine("info", model).out
     said = bench.fine("pack", model)
     assert said.out.endswith("in model/deberta.packed: mapped from now on whenever this model is opened\n") and not said.err, said.describe()
-    assert bench.fine("pack", model, "--out", "said.txt").err == f"pack: {model}/deberta.packed\n" and "mapped from now on" in bench.read("said.txt")
+    assert bench.fine("pack", model, "--out", "said.txt").err == f"note: the packed weights are {model}/deberta.packed, beside the model; said.txt holds only what is said of them\n" and "mapped from now on" in bench.read("said.txt")
     assert state(bench, model) == "mapped" and "mapped from deberta.packed" in bench.fine("info", model).out
     err, after = encode(bench, model)
     assert after == before and not err, err

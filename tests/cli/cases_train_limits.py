@@ -41,7 +41,8 @@ def without(bench, name, *parts):
 def test_new_language_head(bench):
     """An encoder without a head gets one: with the decoder where its table of positions is there, or --head asks for it."""
     plain = without(bench, "plain", "lm_predictions", "position_embeddings")
-    contains(bench.expect(3, "train", "mlm", plain, *TRAIN, *SMALL, "--steps", "2", "--out", "x").err, "has no head 'mlm'")
+    contains(bench.expect(3, "train", "mlm", plain, *TRAIN, *SMALL, "--steps", "2", "--out", "x").err, "has no head 'mlm'", "--new-head")
+    check(not os.path.exists(bench.path("x")), "a run that is refused makes no folder")
     positions = "deberta.embeddings.position_embeddings.weight"
     for model, more, decodes in ((plain, [], False), (plain, ["--head", "mlm_emd"], True), (without(bench, "placed", "lm_predictions"), [], True)):
         out = f"{model}-{len(more)}"

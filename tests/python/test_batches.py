@@ -81,7 +81,8 @@ def test_columns_stay_and_answers_are_json():
 
 
 def test_what_is_refused():
-    for batch, wanted in (({"txt": ["a"]}, "no column 'text'; it has txt"), ({"text": ["a", None]}, "row 1 of the batch: expected a text, found None"), ({"text": [3]}, "found 3")):
+    for batch, wanted in (({"txt": ["a"]}, "no column 'text'; it has txt"), ({"text": ["a", None]}, "row 1 of the batch: expected a text, found None"), ({"text": [3]}, "found 3"),
+                          ({"text": ["a"], "vector": [1]}, "the batch has a column 'vector', which would be replaced: into= takes another name")):
         with pytest.raises(deberta_c.ArgumentError, match=wanted):
             deberta_c.Encoder(DEMO)(batch)
     for options in ({"pool": "max"}, {"task": "sing"}, {"batch_tokens": 0}):

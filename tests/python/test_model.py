@@ -242,6 +242,8 @@ WRONG = [
     ([1, 6000, 2], "id 6000 at token 1"), ([-1], "id -1 at token 0"), ([1, 1 << 40], f"{1 << 40} at token 1 does not fit into int32"),
     (np.array([1, 1 << 63], np.uint64), "does not fit into int32"), (np.zeros((1, 2, 3), np.int32), f"{ROW} 2 dimensions of type int32"),
     (np.array(7), "expected texts or ids, found ndarray"), ([1, None], f"{ROW} 1 dimensions of type object"), ([[1, [2]]], f"ids: {ROW} 2 dimensions"),
+    (np.array([True, False]), f"ids: {ROW} 1 dimensions of type bool"), ([[True, False]], f"ids: {ROW} 1 dimensions of type bool"),
+    ({"input_ids": [[1, 2]], "token_type_ids": np.array([[True, False]])}, f"token types: {ROW} 1 dimensions of type bool"),
     (np.array([1 + 2j]), f"{ROW} 1 dimensions of type complex128"),
     (np.array([1, 2], object), "an array of dtype object"), (np.array([1, 2], "M8[s]"), f"{ROW} 1 dimensions of type datetime64"), ([[1, 2], 3], f"{ROW} 0 dimensions"),
     ({"input_ids": [[1, 2]], "attention_mask": [[1]]}, "the mask: .* expected as many as ids"), ({}, "a mapping with input_ids, found"),

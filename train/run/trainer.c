@@ -138,6 +138,16 @@ static bool decodes_by_default(const deberta_trainer *t, const training *run, co
            model->source.find(model->source.context, "embeddings.position_embeddings.weight", &positions);
 }
 
+/* Refuses a model without the head before a run makes its folder. A pair makes no new head of its generator. */
+static deberta_status require_head(const deberta_trainer *t, const training *run, const deberta_model *model,
+                                   deberta_error *err)
+{
+    const bool is_main = run == &t->pair.discriminator;
+    if (t->options.new_labels && is_main) return DEBERTA_OK;
+    return step_check_head(model, &run->options,
+                           is_main ? ": new_labels makes one (--new-head, or for labelled data --labels)" : "", err);
+}
+
 /* Describes the model that the data must fit, and sets mlm_emd where the model has it, unless it was given. */
 static deberta_status describe_model(const deberta_trainer *t, training *run, trainer_target *target,
                                      deberta_error *err)
@@ -154,7 +164,8 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     target->vocabulary = model->config.vocabulary_size;
     target->places = reads_positions ? model->config.max_positions : 0;
     run->options.seed = (uint32_t)t->options.seed;
-    const deberta_status status = choose_dropout(t, &model->config, target->folder, &run->options.dropout, err);
+    deberta_status status = require_head(t, run, model, err);
+    if (status == DEBERTA_OK) status = choose_dropout(t, &model->config, target->folder, &run->options.dropout, err);
     target->labels = t->options.new_labels ? t->options.new_labels : model->tasks.labels;
     deberta_model_free(&model);
     return status;

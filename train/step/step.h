@@ -27,6 +27,9 @@ deberta_batch step_encoded_batch(const step_state *step, const step_batch *batch
 /* Returns the counts over which the losses of a step are averaged. */
 head_counts step_counts(const step_batch *batch, deberta_training_task task, class_pairs pairs);
 
+/* Checks that the model has the head of the task. advice: the end of the message. */
+deberta_status step_check_head(const deberta_model *model, const step_options *options, const char *advice,
+                               deberta_error *err);
 /* Checks that a batch can be learned from: ids and labels in range, at least one label, a head for the task. The error
  * names the sequence and token of the file, the value found, and the accepted values. */
 deberta_status step_check(const learner *learner, const step_batch *batch, const step_options *options,

@@ -22,15 +22,23 @@ static deberta_task head_of(const step_options *options)
     return DEBERTA_TASK_QA;
 }
 
+deberta_status step_check_head(const deberta_model *model, const step_options *options, const char *advice,
+                               deberta_error *err)
+{
+    const deberta_task head = head_of(options);
+    const size_t width = deberta_task_width(model, head);
+    if (width == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'%s", model->name, deberta_task_name(head), advice);
+    if (options->task == DEBERTA_TRAIN_CHOICE && width != 1)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: its sequence head has %zu labels, a choice needs one score%s",
+                     model->name, width, advice);
+    return DEBERTA_OK;
+}
+
 static deberta_status check_head(const batch_check *c, deberta_error *err)
 {
-    const deberta_task head = head_of(c->options);
-    const size_t width = deberta_task_width(c->model, head);
-    if (width == 0)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", c->model->name, deberta_task_name(head));
-    if (c->options->task == DEBERTA_TRAIN_CHOICE && width != 1)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: its sequence head has %zu labels, a choice needs one score",
-                     c->model->name, width);
+    DEBERTA_TRY(step_check_head(c->model, c->options, "", err));
+    const size_t width = deberta_task_width(c->model, head_of(c->options));
     if (c->options->task == DEBERTA_TRAIN_SEQUENCE && (width == 1) != (c->batch->targets != NULL))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "labels are %s, but the sequence head of %s has %zu %s",
                      c->batch->targets ? "float32 values" : "classes", c->model->name, width,

@@ -65,18 +65,25 @@ static char *number_text(const json_t *number)
     return text;
 }
 
+char *labelled_text_of(const json_t *label)
+{
+    if (!json_is_string(label) && !json_is_number(label)) return NULL;
+    char *text = json_is_string(label) ? strdup(json_string_value(label)) : number_text(label);
+    if (!text) memory_short();
+    return text;
+}
+
 static deberta_status take_object(labelled_text *found, text_record *record, bool has_choices)
 {
     const json_t *label = json_object_get(record->object, "label");
-    if (!json_is_string(label) && !json_is_number(label))
+    found->label = labelled_text_of(label);
+    if (!found->label)
         return text_record_spoil(record, json_is_array(label)
                                              ? "the value of \"label\" is a list: a text has one label, and several "
                                                "right labels of a text are not trained or measured"
                                              : "the object has no key \"label\" with a text or a number");
     if (json_is_string(label) && memchr(json_string_value(label), 0, json_string_length(label)))
         return text_record_spoil(record, NUL_IN_LABEL);
-    found->label = json_is_string(label) ? strdup(json_string_value(label)) : number_text(label);
-    if (!found->label) memory_short();
     return has_choices ? take_choices(found, record) : DEBERTA_OK;
 }
 

@@ -18,4 +18,6 @@ typedef struct labelled_text {
  * record's problem, a fault of the header an error. Release the result in any case. */
 deberta_status labelled_text_split(labelled_text *found, text_stream *stream, text_record *record, bool has_choices,
                                    deberta_error *err);
+/* Returns a label of an object as a table would write it, to be freed; NULL if it is neither a text nor a number. */
+char *labelled_text_of(const json_t *label);
 void labelled_text_free(labelled_text *text);
