@@ -9,6 +9,7 @@
 #include "program/attribute/attribute_output.h"
 #include "viz/chart_columns.h"
 #include "viz/shaded_text.h"
+#include "viz/ticks.h"
 
 static double largest_attribution(const double *values, size_t count)
 {
@@ -128,13 +129,15 @@ static deberta_status save_all(const attributed_text *text, const shaded_text *f
     return status;
 }
 
-/* Appends facts about the source to the provenance of the style: model, digest, texts. */
+/* Appends facts about the source to the provenance of the style: model, digest, texts. An anonymous figure has none,
+ * and no command. */
 static void add_source(const attributed_text *text, figure_style *style, provenance_entry *entries)
 {
     const provenance_entry own[] = {
         {"Model", text->model}, {"Model SHA-256", text->digest}, {"Text", text->text}, {"Pair", text->pair}};
-    size_t count = style->provenance_count;
-    memcpy(entries, style->provenance, count * sizeof *entries);
+    size_t count = 0;
+    for (size_t k = 0; k < style->provenance_count; k++)
+        if (text->model || strcmp(style->provenance[k].key, "Command") != 0) entries[count++] = style->provenance[k];
     for (size_t k = 0; k < sizeof own / sizeof *own; k++)
         if (own[k].value) entries[count++] = own[k];
     style->provenance = entries;
@@ -152,19 +155,27 @@ deberta_status attribute_draw(const void *what, const figure_style *style, const
     provenance_entry *entries = scope_take(&memory, style->provenance_count + 4, sizeof *entries);
     add_source(text, &figure.style, entries);
     const bool is_ig = strcmp(text->method, "ig") == 0;
-    const char *contrast =
-        text->contrast ? chart_text(&columns, " minus that of \u201c%s\u201d", attribute_word(text->contrast)) : "";
-    const char *at = text->asked ? chart_text(&columns, " at \u201c%s\u201d", attribute_word(text->asked)) : "";
+    const char *answer = text->model ? chart_text(&columns, " of \u201c%s\u201d", attribute_word(text->answer)) : "";
+    const char *contrast = text->contrast && !text->model ? " minus that of another"
+                           : text->contrast
+                               ? chart_text(&columns, " minus that of \u201c%s\u201d", attribute_word(text->contrast))
+                               : "";
+    const char *at =
+        text->asked && text->model ? chart_text(&columns, " at \u201c%s\u201d", attribute_word(text->asked)) : "";
+    const double values[] = {a->value, a->baseline_value, a->sum};
+    char numbers[3][TICK_TEXT_BYTES], gap[TICK_TEXT_BYTES];
+    for (size_t k = 0; k < 3; k++) tick_number(values[k], 4, false, numbers[k]);
+    tick_number(100 * a->gap, 2, false, gap);
     figure.unit = chart_text(&columns, "attribution to words (%s)", text->of);
-    figure.style.note = chart_text(
-        &columns,
-        "%s of the %s of \u201c%s\u201d%s%s: %.4g, baseline (%s) %.4g; attributions add up to %.4g (%zu point%s, gap "
-        "%.2g %%).%s",
-        is_ig ? "Integrated gradients" : "Gradient times input", text->of, attribute_word(text->answer), contrast, at,
-        a->value, text->baseline, a->baseline_value, a->sum, a->steps, a->steps == 1 ? "" : "s", 100 * a->gap,
-        attribute_has_positions(a) && !shows_positions(a)
-            ? " Those of positions are below 1 % of the largest, and not drawn."
-            : "");
+    figure.style.note =
+        chart_text(&columns,
+                   "%s of the %s%s%s%s: %s, baseline (%s) %s; attributions add up to %s (%zu point%s, gap "
+                   "%s %%).%s",
+                   is_ig ? "Integrated gradients" : "Gradient times input", text->of, answer, contrast, at, numbers[0],
+                   text->baseline, numbers[1], numbers[2], a->steps, a->steps == 1 ? "" : "s", gap,
+                   attribute_has_positions(a) && !shows_positions(a)
+                       ? " Those of positions are below 1 % of the largest, and not drawn."
+                       : "");
     fill_tokens(&memory, text, &figure);
     add_distances(&columns, a, scale_of_bars(a));
     add_positions(&columns, a, figure.tokens, scale_of_bars(a));
