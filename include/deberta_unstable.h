@@ -115,7 +115,7 @@ DEBERTA_API size_t deberta_rank(size_t *ranked, size_t top, const double *values
 typedef struct deberta_place {
     deberta_span bytes, characters;
 } deberta_place;
-/* Returns the place of a token in its segment, without its leading space. */
+/* Returns the place of a token in its segment, without its leading space. text: that segment, as it was tokenized. */
 DEBERTA_API deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text);
 
 typedef struct deberta_entity {
@@ -129,15 +129,16 @@ typedef struct deberta_entity {
 typedef enum deberta_entity_units { DEBERTA_ENTITIES_BY_WORD = 0, DEBERTA_ENTITIES_BY_TOKEN } deberta_entity_units;
 
 /* Finds entities. entities: room for one per token; *count: the number found, in the order of the text. logits:
- * DEBERTA_TASK_TOKEN of all tokens, [tokens][labels]. It fails only for lack of memory. */
+ * DEBERTA_TASK_TOKEN of all tokens, [tokens][labels]. It fails for lack of memory, for tokens of a pair, and for tokens
+ * that end beyond text_bytes. */
 DEBERTA_API deberta_status deberta_entities(deberta_entity *entities, size_t *count, const deberta_model *model,
                                             const deberta_tokens *tokens, const char *text, size_t text_bytes,
                                             const float *logits, deberta_entity_units units, deberta_error *err);
 
 typedef struct deberta_answer {
-    size_t first_token, last_token;
-    deberta_place place; /* place in the context */
-    double probability;  /* probability of begin times that of end */
+    size_t first_token, last_token; /* neither has an empty place */
+    deberta_place place;            /* place in the context; no two answers have the same */
+    double probability;             /* probability of begin times that of end, summed over the spans of that place */
 } deberta_answer;
 
 /* Counts the tokens of the second segment; an empty one contains no answer. */

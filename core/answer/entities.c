@@ -123,6 +123,14 @@ deberta_status deberta_entities(deberta_entity *entities, size_t *count, const d
                    .bytes = text_bytes,
                    .logits = logits,
                    .labels = deberta_task_width(model, DEBERTA_TASK_TOKEN)};
+    /* Places in a second segment count from its own start, so that they are none in this text. */
+    if (tokens->segments > 1)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "entities are those of one text, and the tokens are those of a pair");
+    for (size_t t = 0; t < tokens->count; t++)
+        if (tokens->byte_spans[t].end > text_bytes)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                         "token %zu ends at byte %zu, but the text has %zu: it is another text", t,
+                         tokens->byte_spans[t].end, text_bytes);
     job.probabilities = malloc((job.labels + 1) * sizeof *job.probabilities);
     if (!job.probabilities)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the probabilities of %zu labels", job.labels);

@@ -1,7 +1,8 @@
 /* `deberta answer` finds the span of a context that answers a question, by the QA head.
  *
  * Begin and end are softmaxes over the tokens of the context and [CLS], which means "no answer"; a span's probability
- * is the product of its two ends. The answer is the original text of the context, never put together from tokens.
+ * is the product of its two ends. Spans of one place are one answer, with the sum of their probabilities. The answer is
+ * the original text of the context, never put together from tokens.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/status.h"
@@ -38,6 +39,7 @@ static void answer_show(FILE *out, const text_record *record, const deberta_answ
 {
     print_clean(out, record->text, record->text_bytes);
     fputc('\n', out);
+    if (count == 0) fprintf(out, "  %.3f  (no answer)\n", no_answer);
     for (size_t k = 0; k < count; k++) {
         if (no_answer > spans[k].probability) fprintf(out, "  %.3f  (no answer)\n", no_answer);
         if (no_answer > spans[k].probability) no_answer = -1;
@@ -101,6 +103,7 @@ const command command_answer = {
     .defaults = &(const answer_options){.top = 3, .max_answer = LONGEST_ANSWER},
     .example = "  deberta answer models/answers --question 'Who opened the door?' --context 'The captain waited. "
                "Tom opened the door.'\n"
+               "\nSpans of tokens with the same place are one answer, with the sum of their probabilities.\n"
                "\nwith --json, one line a question; places are places in the context:\n"
                "  {\"line\", \"answers\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"probability\"}], "
                "\"no_answer\"}\n",

@@ -5,6 +5,7 @@ import collections.abc
 import ctypes
 import os
 import sys
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -338,8 +339,15 @@ class Cut:
     def name(self, token: int) -> Optional[str]:
         return abi.text_of(library.tokens_text, self.list, token)
 
+    @cached_property
+    def _segments(self) -> np.ndarray:
+        return self.values("token_types")
+
     def place(self, token: int) -> Dict[str, Any]:
-        return described(library.token_place(self.list, token, self.text))
+        """Returns the place of a token in its text, and of a pair which text that is."""
+        segment = int(self._segments[token])
+        place = described(library.token_place(self.list, token, self.pair if segment else self.text))
+        return place if self.pair is None else {"segment": segment, **place}
 
 
 def batch_of_cuts(cuts: List[Cut], limited: bool = True) -> Batch:

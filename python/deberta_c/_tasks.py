@@ -16,6 +16,7 @@ from ._session import Session
 
 Answer = Dict[str, Any]
 TOGETHER = 2048  # in tokens
+TAGS_NO_PAIRS = "tag takes no pairs, as entities are those of one text: give each text by itself"
 MADE_BY = {abi.TASK_SEQUENCE: "finetune sequence --new-head", abi.TASK_TOKEN: "finetune token --new-head",
            abi.TASK_QA: "finetune qa --new-head", abi.TASK_RTD: "train rtd --new-head"}  # commands of the program that make a missing head
 
@@ -55,10 +56,12 @@ class Tasks:
         return {task: width for task in range(len(abi.TASKS)) if (width := library.task_width(self._weights.handle, task))}
 
     def _answers(self, texts: Any, max_tokens: Optional[int], task: int, describe: Callable[[Cut, np.ndarray], Answer],
-                 places: Callable[[Cut], np.ndarray] = lambda cut: np.arange(cut.count)) -> Any:
-        """Answers texts. places(cut): tokens at which the head is asked; describe(cut, logits): the answer."""
+                 places: Callable[[Cut], np.ndarray] = lambda cut: np.arange(cut.count), pairs: bool = True) -> Any:
+        """Answers texts. places(cut): tokens at which the head is asked; describe(cut, logits): the answer; pairs: those are taken."""
         items, single = as_texts(texts)
         assert items is not None
+        if not pairs and any(isinstance(item, tuple) for item in items):
+            raise ArgumentError(TAGS_NO_PAIRS)
         found: List[Answer] = []
         with self._session.working():
             self._check_head(task)
@@ -129,7 +132,8 @@ class Tasks:
 
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:
         """Candidates for each [MASK]: {"masks": [{"token", "characters", "bytes", "candidates": [{"id", "token", "text",
-        "probability"}]}]}. decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain"."""
+        "probability"}]}]}; of a pair also "segment", 0 or 1, the text of the place.
+        decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain"."""
         one_of("decoder", decoder, "emd", "plain", None)
         with self._session.working():
             emd = decoder == "emd" or (decoder is None and abi.TASK_EMD in self._widths())
@@ -156,7 +160,8 @@ class Tasks:
         return self._answers(texts, max_tokens, abi.TASK_EMD if emd else abi.TASK_MLM, describe, places)
 
     def detect(self, texts: Any, threshold: float = 0.5, max_tokens: Optional[int] = None) -> Any:
-        """Which tokens look replaced: {"tokens": [{"index", "token", "characters", "bytes", "probability", "replaced"}]}."""
+        """Which tokens look replaced: {"tokens": [{"index", "token", "characters", "bytes", "probability", "replaced"}]};
+        of a pair also "segment", 0 or 1, the text of the place."""
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             probabilities = {t: library.sigmoid(logits[t, 0]) for t in np.flatnonzero(cut.values("roles", "|u1") != abi.FRAME).tolist()}
             return {"tokens": [{"index": t, "token": cut.name(t), **cut.place(t), "probability": p, "replaced": p > threshold}
@@ -164,8 +169,8 @@ class Tasks:
         return self._answers(texts, max_tokens, abi.TASK_RTD, describe)
 
     def tag(self, texts: Any, grouping: str = "first", max_tokens: Optional[int] = None) -> Any:
-        """Entities: {"entities": [{"text", "characters", "bytes", "label", "probability"}]}. grouping: "first", words by their first
-        token, or "simple", every token by itself."""
+        """Entities: {"entities": [{"text", "characters", "bytes", "label", "probability"}]}; pairs are refused. grouping: "first",
+        words by their first token, or "simple", every token by itself."""
         units = one_of("grouping", grouping, "first", "simple")
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
@@ -173,7 +178,7 @@ class Tasks:
             library.entities(entities, count, self._weights.handle, cut.list, cut.text, len(cut.text), address(logits), units)
             return {"entities": [{**_spoken(cut.text, e.place), "label": self._label(e.label) if e.type is None else e.type.decode(),
                                   "probability": e.probability} for e in entities[:count.value]]}
-        return self._answers(texts, max_tokens, abi.TASK_TOKEN, describe)
+        return self._answers(texts, max_tokens, abi.TASK_TOKEN, describe, pairs=False)
 
     def answer(self, question: str, context: str, top: int = 3, max_answer: int = 30, max_tokens: Optional[int] = None) -> Answer:
         """Spans of the context: {"answers": [{"text", "characters", "bytes", "probability"}], "no_answer"}; max_answer in tokens."""

@@ -17,6 +17,7 @@ import numpy as np
 from ._abi import MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, whole_number
 from ._inputs import is_table
 from ._model import Model
+from ._tasks import TAGS_NO_PAIRS
 
 Columns = Dict[str, Any]
 TASKS = ("classify", "tag", "detect", "fill_mask")
@@ -57,6 +58,8 @@ class Encoder:
             raise ArgumentError(f"pool: is for vectors, and task={self.task!r} gives answers: leave one of them out")
         if self.task is None and self.task_options:
             raise ArgumentError(f"task_options: {', '.join(map(str, self.task_options))}: there is no task: give task=, one of {', '.join(TASKS)}")
+        if self.task == "tag" and self.pair is not None:
+            raise ArgumentError(f"pair: {TAGS_NO_PAIRS}")
         known = list(inspect.signature(getattr(Model, self.task)).parameters)[2:] if self.task else []
         unknown = [name for name in self.task_options if name not in known or name == "max_tokens"]
         if unknown:

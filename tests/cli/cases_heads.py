@@ -7,7 +7,7 @@ import math
 import pathlib
 import shutil
 
-from helpers import GOLDEN, Tensor, has_figures, make_model, read_tensors, softmax, write_tensors
+from helpers import DEMO, GOLDEN, Tensor, has_figures, make_model, read_tensors, softmax, write_tensors
 
 CASES = {"mlm": ("33", "spm-unigram", 3001, None), "mlm-v1": ("10", "bpe-v1", 3010, None), "rtd": ("36", "spm-unigram", 3001, None),
          "sequence": ("29", "spm-unigram", 3001, ["bad", "fair", "good"]),
@@ -322,7 +322,13 @@ def test_answer(bench):
     inside = [t for t in range(len(rows)) if listing["type_ids"][t] == 1 and listing["offsets"][t]]
     kept = [0] + inside
     begin, end = (softmax([rows[t][side] for t in kept]) for side in (0, 1))
-    spans = [(begin[b + 1] * end[e + 1], -b, -e) for b in range(len(inside)) for e in range(b, min(b + 6, len(inside)))]
+    places = [(lambda first, last: (last - len(context[first:last].lstrip()), last))(*listing["offsets"][t]) for t in inside]
+    full = [k for k, (first, last) in enumerate(places) if first < last]
+    assert 0 < len(full) < len(inside), "some tokens are empty"
+    # An empty token's begin is that of the next full one, its end that of the one before.
+    begins = {k: sum(begin[j + 1] for j in range(max([f for f in full if f < k], default=-1) + 1, k + 1)) for k in full}
+    ends = {k: sum(end[j + 1] for j in range(k, min([f for f in full if f > k], default=len(inside)))) for k in full}
+    spans = [(begins[b] * ends[e], -b, -e) for b in full for e in full if b <= e < b + 6]
     spans.sort(reverse=True)
     got = answers(bench, "answer", model(bench, "qa"), "--question", question, "--context", context, "--max-answer", 6, "--top", 4)[0]
     near(got["no_answer"], begin[0] * end[0])
@@ -332,10 +338,16 @@ def test_answer(bench):
         assert found["text"] == context[where].lstrip(), (found, context[where])
         assert found["text"] == context[slice(*found["characters"])]
         assert found["text"].encode() == context.encode()[slice(*found["bytes"])]
+    bundled = pathlib.Path(DEMO).parent / "answers"
+    for context, most in (("x", 1), ("北京 saw it", 6), ("a  ☃ b", 6)):  # a lone piece "▁" is no place of its own
+        every = answers(bench, "answer", bundled, "--question", "Who?", "--context", context, "--top", 1000)[0]["answers"]
+        assert len(every) == len({one["text"] for one in every}) == most and all(one["text"].strip() == one["text"] != "" for one in every), every
     out, _ = run(bench, "answer", model(bench, "qa"), "--question", question, "--question", "Who?", "--context", context)
     assert "(no answer)" in out or got["no_answer"] < got["answers"][-1]["probability"]
     assert out.count(question) == 1 and out.count("Who?") == 1
     assert "no tokens" in answers(bench, "answer", model(bench, "qa"), "--question", "x", "--context", " ", code=3)[0]["error"]
+    out, _ = run(bench, "answer", bundled, "--question", "Who?", "--context", "x", "--max-tokens", 5)
+    assert out.endswith("(no answer)\n"), out  # the only token of the context that is left is empty
     run(bench, "answer", model(bench, "qa"), "--question", "x", code=2)
 
 

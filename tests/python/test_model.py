@@ -143,6 +143,8 @@ def test_tasks_are_the_program_s(demo):
             assert close({**one, "candidates": None}, {**other, "candidates": None})
             assert close(one["candidates"], other["candidates"][decoder])
     assert close(demo.fill_mask(masked), demo.fill_mask(masked, decoder="emd"))
+    masks = demo.fill_mask(("a [MASK] b", "  ☃  [MASK]"), top=1)["masks"]
+    assert [(m["segment"], *m["characters"]) for m in masks] == [(0, 2, 8), (1, 5, 11)]
     assert close(demo.classify(TEXTS), answers_of("classify", DEMO, *[w for t in TEXTS for w in ("--text", t)]))
     assert close([demo.classify(TEXTS[0], multi_label=True, top=99)], answers_of("classify", DEMO, "--text", TEXTS[0], "--multi-label", "--top", "99"))
     assert demo.labels[7] == "Moby-Dick"
@@ -156,9 +158,14 @@ def test_tag_answer_detect_are_the_program_s(tmp_path):
         for grouping in ("first", "simple"):
             found = model.tag(texts, grouping=grouping)
             assert close(found, answers_of("tag", folder, *words, "--grouping", grouping)) and found[0]["entities"]
+        for pairs in (("'Come' said he", "'Go' said I"), ["a", ("a", "b " * 999)]):
+            refuses(deberta_c.ArgumentError, "tag takes no pairs", model.tag, pairs)
     folder = str(make_model(tmp_path / "detect", "36", "spm-unigram", 3001))
     with deberta_c.Model(folder) as model:
         assert close(model.detect(texts), answers_of("detect", folder, *words))
+        tokens = model.detect(("a new store", "Zoë " * 20 + "went"))["tokens"]  # the second text is longer than the first
+        assert [t["segment"] for t in tokens] == sorted(t["segment"] for t in tokens) and tokens[0]["segment"] == 0
+        assert tokens[-1]["segment"] == 1 and tokens[-1]["characters"][1] == 84 and tokens[-1]["bytes"][1] == 104
     folder = str(make_model(tmp_path / "answer", "31", "spm-unigram", 3001))
     with deberta_c.Model(folder) as model:
         (expected,) = answers_of("answer", folder, "--question", texts[1], "--context", texts[0])

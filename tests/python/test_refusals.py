@@ -78,7 +78,7 @@ def test_encoder_says_what_it_takes(batch):
 @pytest.mark.parametrize("options, words", [
     ({"task_options": {"top": 2}}, "there is no task"), ({"task": "classify", "pool": "mean"}, "pool: is for vectors"),
     ({"task": "classify", "task_options": {"topk": 2}}, "classify has no topk; it has top, multi_label"),
-    ({"task": "tag", "task_options": {"max_tokens": 5}}, "tag has no max_tokens")])
+    ({"task": "tag", "pair": "other"}, "pair: tag takes no pairs"), ({"task": "tag", "task_options": {"max_tokens": 5}}, "tag has no max_tokens")])
 def test_encoder_options_that_nothing_reads(options, words):
     refuses(deberta_c.ArgumentError, words, Encoder, DEMO, **options)
 

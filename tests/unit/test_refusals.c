@@ -156,3 +156,27 @@ TEST(test_decoder_needs_its_input)
     check_refused(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, &first, 1, logits, width, &err), &err,
                   DEBERTA_E_ARGUMENT, "DEBERTA_KEEP_DECODER_INPUT");
 }
+
+/* The text has no byte to spare, so that AddressSanitizer sees a read beyond it. */
+TEST(test_entities_of_other_texts)
+{
+    OWN_MODEL *model = open_model("tests/golden/30-v3-token");
+    static const char text[2] = {'a', '\''};
+    static const deberta_span spans[] = {{0, 1}, {1, 2}, {0, 2}, {7, 9}};
+    static const uint8_t roles[4] = {0};
+    static const float logits[4 * 5] = {0};
+    deberta_entity entities[4];
+    deberta_error err;
+    size_t count;
+    deberta_tokens tokens = {.count = 2, .byte_spans = spans, .character_spans = spans, .roles = roles, .segments = 1};
+    assert_ok(deberta_entities(entities, &count, model, &tokens, text, 2, logits, DEBERTA_ENTITIES_BY_WORD, NULL));
+    assert_int_equal(count, 1);
+    assert_int_equal(entities[0].place.bytes.end, 2);
+    tokens.count = 4;
+    check_refused(deberta_entities(entities, &count, model, &tokens, text, 2, logits, DEBERTA_ENTITIES_BY_WORD, &err),
+                  &err, DEBERTA_E_ARGUMENT, "token 3 ends at byte 9, but the text has 2");
+    tokens.count = 3;
+    tokens.segments = 2;
+    check_refused(deberta_entities(entities, &count, model, &tokens, text, 2, logits, DEBERTA_ENTITIES_BY_WORD, &err),
+                  &err, DEBERTA_E_ARGUMENT, "the tokens are those of a pair");
+}
