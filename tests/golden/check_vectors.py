@@ -60,6 +60,11 @@ def outputs_of(tensors):
     return sorted(name for name in tensors if plain(name).startswith(("hidden_states.", "attn.", "logits.", "emd.")))
 
 
+def quantity_of(name):
+    parts = plain(name).removesuffix(".rows").split(".")
+    return {"hidden_states": "hidden", "emd": "emd", "attn": parts[-1]}.get(parts[0], name)
+
+
 def needs(case):
     """What an implementation must have for the case, and how much of it there is: for the order of the list."""
     config, names = json.loads((HERE / case / "config.json").read_text()), read(HERE / case / "expected.safetensors")[1]
@@ -80,8 +85,7 @@ def judge(case, output, bits_too):
     for name in [n for n in wanted if n.endswith(".rows") and n not in found and getattr(found.get(n[:-5]), "ndim", 0) == 4]:
         found[name], kinds[name] = found[name[:-5]][:, :, rows[rows < found[name[:-5]].shape[2]]], kinds[name[:-5]]  # of all rows these
     for name in outputs_of(kinds):
-        parts = plain(name).removesuffix(".rows").split(".")
-        quantity = {"hidden_states": "hidden", "emd": "emd", "attn": parts[-1]}.get(parts[0], name)
+        quantity = quantity_of(name)
         group = quantity if name == plain(name).removesuffix(".rows") else name  # its name in bits.tsv
         if kinds[name] not in ("F32", "F64"):
             verdicts.append((False, f"{name:24} has the type {kinds[name]}, expected F32 or F64"))
@@ -100,14 +104,19 @@ def judge(case, output, bits_too):
                 limit = max(3 * float(bars[BARS.get(quantity, "f32_logits" if quantity == name else "f32_components")] or 0), 2e-6)
                 verdicts.append((error <= limit, f"{name:24} error {error:.2e}  bar {limit:.2e}"))
     for row in [row for row in bits if bits_too and not row["quantity"].startswith(("int", "ms_clamp."))]:  # not this project's low precision, nor the variant
-        verdicts.append((row["quantity"] in gathered and checksum(gathered[row["quantity"]]) == row["bits"], f"bits of {row['quantity']}"))
-    print("".join(f"{'ok' if fine else 'FAIL':4} {what}\n" for fine, what in verdicts), end="")
+        quantity = row["quantity"]
+        absent = [n for n in wanted if quantity_of(n) == quantity and not n.startswith(VARIANTS) and n.removesuffix(".rows") not in found]
+        if absent or quantity not in gathered:  # nothing differs, but nothing can be said
+            verdicts.append((None, f"bits of {quantity}: not all of it is there, so that it has no checksum: {' '.join(absent)} missing"))
+        else:
+            verdicts.append((checksum(gathered[quantity]) == row["bits"], f"bits of {quantity}"))
+    print("".join(f"{'' if fine is None else 'ok' if fine else 'FAIL':4} {what}\n" for fine, what in verdicts), end="")
     for what, names in (("missing", [n for n in wanted if n not in kinds]), ("not of this case", [n for n in kinds if not {n, n + ".rows"} & set(expected)])):
         if names:
             print(f"{what}: {' '.join(sorted(names))}")
-    failed = sum(not fine for fine, _ in verdicts)
-    print(f"{case}: {compared} of {len(wanted)} tensors compared, {failed} checks failed" if verdicts else f"{output}: no tensor of {case} to compare")
-    return bool(verdicts) and not failed
+    failed = sum(fine is not None and not fine for fine, _ in verdicts)
+    print(f"{case}: {compared} of {len(wanted)} tensors compared, {failed} checks failed" if compared or failed else f"{output}: no tensor of {case} to compare")
+    return compared > 0 and not failed
 
 
 def main(arguments):
@@ -116,13 +125,17 @@ def main(arguments):
     if options == ["--list"] and not rest:
         print("\n".join(f"{case:28} {', '.join(parts)}" for parts, case in sorted(((needs(c), c) for c in cases), key=lambda x: (len(x[0]), x[1]))))
         return 0
+    if options == ["--help"] and not rest:
+        print(__doc__)
+        return 0
     whole = "--all" in options
     if len(rest) != (1 if whole else 2) or not set(options) <= {"--bits", "--all"}:
         print(__doc__, file=sys.stderr)
         return 2
     pairs = [(case, Path(rest[0]) / f"{case}.safetensors") for case in cases] if whole else [rest]
-    if not whole and rest[0] not in cases:
-        sys.exit(f"{rest[0]}: no such case; --list names them")
+    if (not Path(rest[0]).is_dir()) if whole else rest[0] not in cases:
+        print(f"{rest[0]}: no such {'folder' if whole else 'case; --list names them'}", file=sys.stderr)
+        return 2
     there = [pair for pair in pairs if not whole or pair[1].exists()]
     results = [judge(*pair, "--bits" in options) for pair in there]
     if whole:
