@@ -60,11 +60,6 @@ def outputs_of(tensors):
     return sorted(name for name in tensors if plain(name).startswith(("hidden_states.", "attn.", "logits.", "emd.")))
 
 
-def quantity_of(name):
-    parts = plain(name).removesuffix(".rows").split(".")
-    return {"hidden_states": "hidden", "emd": "emd", "attn": parts[-1]}.get(parts[0], name)
-
-
 def needs(case):
     """What an implementation must have for the case, and how much of it there is: for the order of the list."""
     config, names = json.loads((HERE / case / "config.json").read_text()), read(HERE / case / "expected.safetensors")[1]
@@ -85,7 +80,8 @@ def judge(case, output, bits_too):
     for name in [n for n in wanted if n.endswith(".rows") and n not in found and getattr(found.get(n[:-5]), "ndim", 0) == 4]:
         found[name], kinds[name] = found[name[:-5]][:, :, rows[rows < found[name[:-5]].shape[2]]], kinds[name[:-5]]  # of all rows these
     for name in outputs_of(kinds):
-        quantity = quantity_of(name)
+        parts = plain(name).removesuffix(".rows").split(".")
+        quantity = {"hidden_states": "hidden", "emd": "emd", "attn": parts[-1]}.get(parts[0], name)
         group = quantity if name == plain(name).removesuffix(".rows") else name  # its name in bits.tsv
         if kinds[name] not in ("F32", "F64"):
             verdicts.append((False, f"{name:24} has the type {kinds[name]}, expected F32 or F64"))
@@ -103,11 +99,13 @@ def judge(case, output, bits_too):
                 error = np.max([np.abs(a - b).max() for a, b in zip(ours, selected(name, expected[name], real, rows))])  # NaN if one is
                 limit = max(3 * float(bars[BARS.get(quantity, "f32_logits" if quantity == name else "f32_components")] or 0), 2e-6)
                 verdicts.append((error <= limit, f"{name:24} error {error:.2e}  bar {limit:.2e}"))
+    layers = json.loads((HERE / case / "config.json").read_text())["num_hidden_layers"]
     for row in [row for row in bits if bits_too and not row["quantity"].startswith(("int", "ms_clamp."))]:  # not this project's low precision, nor the variant
         quantity = row["quantity"]
-        absent = [n for n in wanted if quantity_of(n) == quantity and not n.startswith(VARIANTS) and n.removesuffix(".rows") not in found]
+        names = [f"hidden_states.{k}" for k in range(layers + 1)] if quantity == "hidden" else [quantity] if "." in quantity else [f"attn.{k}.{quantity}" for k in range(layers)]
+        absent = [n for n in names if n not in kinds]
         if absent or quantity not in gathered:  # nothing differs, but nothing can be said
-            verdicts.append((None, f"bits of {quantity}: not all of it is there, so that it has no checksum: {' '.join(absent)} missing"))
+            verdicts.append((None, f"bits of {quantity}: not all of it is there, so that it has no checksum: {' '.join(absent) or quantity} missing"))
         else:
             verdicts.append((checksum(gathered[quantity]) == row["bits"], f"bits of {quantity}"))
     print("".join(f"{'' if fine is None else 'ok' if fine else 'FAIL':4} {what}\n" for fine, what in verdicts), end="")
