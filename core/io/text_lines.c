@@ -68,7 +68,7 @@ static deberta_status open_object(text_lines *lines, const char *line, size_t by
     lines->object = NULL;
     DEBERTA_TRY(json_file_parse(&lines->object, line, bytes, &object_limits, where, err));
     const json_t *text = json_object_get(lines->object, "text");
-    if (!text || json_is_null(text)) {
+    if (!text) {
         record_keys_describe(lines->object, problem);
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the object has no key \"text\"%s", where, problem);
     }

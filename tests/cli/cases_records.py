@@ -129,6 +129,9 @@ def test_training_reads_objects(bench):
     assert bench.bytes("t-txt/spm.model") == bench.bytes("t-jsonl/spm.model")
     bench.write("no.jsonl", '{"content": "a"}\n')
     contains(bench.expect(3, "train", "mlm", DEMO, "--file", "no.jsonl", "--steps", "1", "-o", "no").err, "no key \"text\"", "\"content\"")
+    bench.write("null.jsonl", '{"text": null}\n')
+    for words in (("train", "mlm", DEMO, "--file", "null.jsonl", "--steps", "1", "-o", "no"), ("classify", DEMO, "--file", "null.jsonl")):
+        contains(bench.expect(3, *words).err, "line 1: the value of \"text\" is ")  # the key is there
 
 
 def test_names_in_batches(bench):

@@ -99,15 +99,22 @@ def judge(case, output, bits_too):
                 error = np.max([np.abs(a - b).max() for a, b in zip(ours, selected(name, expected[name], real, rows))])  # NaN if one is
                 limit = max(3 * float(bars[BARS.get(quantity, "f32_logits" if quantity == name else "f32_components")] or 0), 2e-6)
                 verdicts.append((error <= limit, f"{name:24} error {error:.2e}  bar {limit:.2e}"))
+    layers = json.loads((HERE / case / "config.json").read_text())["num_hidden_layers"]
     for row in [row for row in bits if bits_too and not row["quantity"].startswith(("int", "ms_clamp."))]:  # not this project's low precision, nor the variant
-        verdicts.append((row["quantity"] in gathered and checksum(gathered[row["quantity"]]) == row["bits"], f"bits of {row['quantity']}"))
-    print("".join(f"{'ok' if fine else 'FAIL':4} {what}\n" for fine, what in verdicts), end="")
+        quantity = row["quantity"]
+        names = [f"hidden_states.{k}" for k in range(layers + 1)] if quantity == "hidden" else [quantity] if "." in quantity else [f"attn.{k}.{quantity}" for k in range(layers)]
+        absent = [n for n in names if n not in kinds]
+        if absent or quantity not in gathered:  # nothing differs, but nothing can be said
+            verdicts.append((None, f"bits of {quantity}: not all of it is there, so that it has no checksum: {' '.join(absent) or quantity} missing"))
+        else:
+            verdicts.append((checksum(gathered[quantity]) == row["bits"], f"bits of {quantity}"))
+    print("".join(f"{'' if fine is None else 'ok' if fine else 'FAIL':4} {what}\n" for fine, what in verdicts), end="")
     for what, names in (("missing", [n for n in wanted if n not in kinds]), ("not of this case", [n for n in kinds if not {n, n + ".rows"} & set(expected)])):
         if names:
             print(f"{what}: {' '.join(sorted(names))}")
-    failed = sum(not fine for fine, _ in verdicts)
-    print(f"{case}: {compared} of {len(wanted)} tensors compared, {failed} checks failed" if verdicts else f"{output}: no tensor of {case} to compare")
-    return bool(verdicts) and not failed
+    failed = sum(fine is not None and not fine for fine, _ in verdicts)
+    print(f"{case}: {compared} of {len(wanted)} tensors compared, {failed} checks failed" if compared or failed else f"{output}: no tensor of {case} to compare")
+    return compared > 0 and not failed
 
 
 def main(arguments):
@@ -116,13 +123,17 @@ def main(arguments):
     if options == ["--list"] and not rest:
         print("\n".join(f"{case:28} {', '.join(parts)}" for parts, case in sorted(((needs(c), c) for c in cases), key=lambda x: (len(x[0]), x[1]))))
         return 0
+    if options == ["--help"] and not rest:
+        print(__doc__)
+        return 0
     whole = "--all" in options
     if len(rest) != (1 if whole else 2) or not set(options) <= {"--bits", "--all"}:
         print(__doc__, file=sys.stderr)
         return 2
     pairs = [(case, Path(rest[0]) / f"{case}.safetensors") for case in cases] if whole else [rest]
-    if not whole and rest[0] not in cases:
-        sys.exit(f"{rest[0]}: no such case; --list names them")
+    if (not Path(rest[0]).is_dir()) if whole else rest[0] not in cases:
+        print(f"{rest[0]}: no such {'folder' if whole else 'case; --list names them'}", file=sys.stderr)
+        return 2
     there = [pair for pair in pairs if not whole or pair[1].exists()]
     results = [judge(*pair, "--bits" in options) for pair in there]
     if whole:

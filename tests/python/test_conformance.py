@@ -78,7 +78,11 @@ def test_wrong_use_is_one_sentence(tmp_path):
     for case, path, says in ((CASES[0], tmp_path / "none", "No such file"), (CASES[0], short, "is no whole safetensors file"),
                              (CASES[0], other, "is no whole safetensors file"), ("99-v9", good, "99-v9: no such case; --list names them")):
         done = check(case, path)
-        assert done.returncode == 1 and done.stderr.count("\n") == 1 and says in done.stderr, done.stderr
+        assert done.returncode == 1 + (case == "99-v9") and done.stderr.count("\n") == 1 and says in done.stderr, done.stderr
+    done = check("--all", tmp_path / "nowhere")
+    assert done.returncode == 2 and done.stderr.endswith("nowhere: no such folder\n") and not done.stdout
+    done = check("--help")
+    assert done.returncode == 0 and "check_vectors.py --list" in done.stdout and not done.stderr
     done = check(CASES[1], good)
     assert done.returncode == 1 and "has the shape" in done.stdout and not done.stderr, done.stdout + done.stderr
 
@@ -90,6 +94,9 @@ def test_what_is_missing_is_said(tmp_path):
     assert whole.endswith("01-v1-both-n33: 16 of 16 tensors compared, 0 checks failed\n") and "missing" not in whole, whole
     path.write_bytes(path.read_bytes().replace(b"attn.1.probs", b"attn.1.probz"))
     done = check(CASES[0], path)
+    bits = check(CASES[0], path, "--bits")
+    assert "bits of probs: not all of it is there, so that it has no checksum: attn.1.probs missing\n" in bits.stdout, bits.stdout
+    assert "FAIL" not in bits.stdout and "ok   bits of hidden" in bits.stdout and bits.returncode == 0, bits.stdout
     assert "missing: attn.1.probs\n" in done.stdout and "15 of 16 tensors compared" in done.stdout and done.returncode == 0, done.stdout
     everything = check("--all", tmp_path)
     assert everything.stdout.endswith("1 of 38 cases were there, 0 of them failed\n") and everything.returncode == 0, everything.stdout
@@ -124,5 +131,5 @@ def test_every_expected_tensor_is_judged(tmp_path):
 def test_version_and_length():
     """Vectors are versioned, and the checker is short enough to be read."""
     assert re.fullmatch(r"\d+\.\d+\n", (GOLDEN / "VERSION").read_text())
-    assert len((GOLDEN / "check_vectors.py").read_text().splitlines()) <= 135
+    assert len((GOLDEN / "check_vectors.py").read_text().splitlines()) <= 145
     assert "check_vectors.py" in (ROOT / "docs" / "evidence.md").read_text()

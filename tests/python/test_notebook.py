@@ -1,5 +1,6 @@
 """The notebooks run from their first cell to their last. SPDX-License-Identifier: MIT"""
 import json
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,14 @@ def test_tour(monkeypatch, tmp_path):
     assert not [output for output in shown if output.output_type == "error"]
     assert sum("image/svg+xml" in output.get("data", {}) for output in shown) == 1
     assert sum("image/png" in output.get("data", {}) for output in shown) == 2  # that of matplotlib, and the same figure for front ends without SVG
+
+
+def test_tour_finds_the_program_of_the_package(monkeypatch, capsys):
+    """The cell that trains needs no program on PATH."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    cell, = ("".join(cell["source"]) for cell in json.loads(TOUR.read_text())["cells"] if cell["id"] == "c18")
+    exec(cell, {"Path": Path, "DEMO": DEMO, "deberta_c": deberta_c})
+    assert capsys.readouterr().out.startswith("['land', 'sea'] ")
 
 
 def test_tour_is_small_and_stripped():

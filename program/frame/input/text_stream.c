@@ -97,6 +97,10 @@ static void check_keys(text_stream *stream, text_record *record, const json_t *o
 static void miss_key(text_record *record, const json_t *object, const char *key)
 {
     char its_keys[KEY_SENTENCE_BYTES];
+    if (json_object_get(object, key)) {
+        text_record_spoil(record, "the value of \"%s\" is null, not a text", key);
+        return;
+    }
     record_keys_describe(object, its_keys);
     const bool nested = json_is_array(json_object_get(object, "data")) ||
                         json_is_array(json_object_get(object, "paragraphs")) ||
