@@ -51,7 +51,7 @@ def test_the_list_says_what_it_took_and_what_was_not_run(out, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["reproduce.py", "--only", "sum_of_terms", "--out", str(out / "sum")])
     assert reproduce.main() == 0
     titles, row = [line.split("\t") for line in (out / "list.tsv").read_text().splitlines()]
-    assert titles[-1] == "seconds" and row[0] == "README.md: memory of 65,536 tokens" and row[4] == "not run"
+    assert titles[-1] == "seconds" and row[0] == "Checks the memory of 65,536 tokens in README.md." and row[4] == "not run"
     (_, row) = [line.split("\t") for line in (out / "sum" / "list.tsv").read_text().splitlines()]
     assert row[4] == "ok" and float(row[5]) >= 0
 
