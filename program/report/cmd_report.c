@@ -60,6 +60,7 @@ static void report_make_folder(explorer_job *job)
 {
     const common_options *options = job->options;
     char *path = (char *)(uintptr_t)options_text(options, "%s", job->contents.folder);
+    unfinished_hold(); /* until the folder is registered: a signal in between would leave it */
     for (char *at = path, end = '/'; end; at++) {
         end = *at;
         if (end && (end != '/' || at == path)) continue;
@@ -73,6 +74,7 @@ static void report_make_folder(explorer_job *job)
         *at = end;
     }
     if (job->contents.is_alone) unfinished_add_folder(job->contents.folder);
+    unfinished_add(NULL);
 }
 
 /* Chooses the folder. A page alone is made from a new folder next to it, which is removed afterwards. */
