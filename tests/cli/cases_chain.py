@@ -17,7 +17,7 @@ from unittest import SkipTest
 from cases_mpi import words_of
 from cases_train import bad_run, case, digest, tensors, write
 from cases_train_interrupted import small_run
-from helpers import check, contains, equal, is_sanitized, wait_until
+from helpers import DEMO, check, contains, equal, is_sanitized, wait_until
 
 SEED = int(os.environ.get("DEBERTA_TEST_SEED", random.SystemRandom().randrange(1 << 30)))
 BLOCK = 4 << 18
@@ -190,6 +190,29 @@ def test_killed(bench):
     check(bench.read(chain).startswith(whole), "a chain only grows")
     equal([record["step"] for record in check_chain(bench, "run")[1:] if "state" in record], list(range(121)))
     audit(bench, "run")
+
+
+def test_the_published_chain(bench):
+    """models/baby: its card has the last link and the digest of the weights; audit.sh tells equal states from others and from missing ones."""
+    published = os.path.join(os.path.dirname(DEMO), "baby")
+    shutil.copytree(published, bench.path("baby"))
+    text, card = bench.read("baby/chain.jsonl"), bench.read("baby/README.md")
+    records = [json.loads(line) for line in text.splitlines()]
+    equal(linked(records), text)
+    contains(card, f"deberta-chain 1 {records[-1]['link']} records {len(records) - 1} step {records[-1]['step']} recipe {records[0]['recipe']}",
+             "SHA-256 " + digest(bench, "baby/model.safetensors"))
+    # a recipe that trains nothing, and leaves this chain
+    bench.write("baby/recipe.sh", 'mkdir -p "$2/mlm"\ncp own.jsonl "$2/mlm/chain.jsonl"\n')
+    os.chmod(bench.path("baby/recipe.sh"), 0o755)
+    lines = text.splitlines(keepends=True)[:3]
+    states = [json.loads(line)["state"] for line in lines[1:]]
+    for own, code, words in (("".join(lines), 0, "steps 0 to 200: every state is that of"), (lines[0] + lines[1], 1, "no state of step 200"), ("", 1, "no state of step 200"),
+                             ("".join(lines).replace(states[1], states[1][::-1]), 1, "these states are not in")):
+        bench.write("own.jsonl", own)
+        done = subprocess.run(["sh", bench.path("baby/audit.sh"), "books", "out"], cwd=bench.path("."), capture_output=True, text=True)
+        equal(done.returncode, code, done.stdout + done.stderr)
+        contains(done.stdout, words)
+    equal(subprocess.run(["sh", bench.path("baby/audit.sh"), "books"], capture_output=True).returncode, 2)
 
 
 def test_full_disk(bench):
