@@ -3,11 +3,11 @@
 
     scores.py SETS STATE MODEL... [--books FILE] [--seeds 1,2,3] [--threads N] [--seconds S] [--blimp-every N]
 
-SETS is what recognised.py made. STATE keeps every result in a file; with --seconds S no measurement begins after S seconds, the exit
+SETS is what recognised.py made. STATE keeps every result, in a folder for each model by the digest of its weights; with --seconds S no measurement begins after S seconds, the exit
 status is 75, and the same command goes on. The table has a row for each model:
 
     masked    % of masked pieces whose likeliest piece is right, of FILE, a fifth masked, the same for all models with these pieces
-    blimp     % of minimal pairs of which the good sentence is likelier; every N-th pair of each paradigm with --blimp-every
+    blimp     % of minimal pairs of which the good sentence is likelier; every N-th pair of the file with --blimp-every
     mr ...    % of held-out texts (of masc: words) that are right after a fine-tuning on the training part; mean over seeds
 
 After blimp stands the interval over paradigms (bootstrap), after the others the lowest and the highest seed. No model is chosen on
@@ -20,9 +20,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, NamedTuple, Union
 
 import study
+import tasks
 import trained
 
 MORE_TO_DO = 75
@@ -68,16 +69,17 @@ def finetuned(model: Path, data: Path, task: Task, seed: int, threads: int) -> D
     return {"accuracy": last["eval_accuracy"], "loss": last["eval_loss"]}
 
 
-def remembered(state: Path, name: str, make: Callable[[], Dict[str, Any]], end: float) -> Dict[str, Any]:
-    path = state / f"{name}.json"
-    if not path.exists():
+def digest(path: Union[str, Path]) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
+
+
+def kept(place: Path, make: Callable[[], Dict[str, Any]], end: float) -> Dict[str, Any]:
+    """What a measurement gave; none begins after `end`."""
+    def begin() -> Dict[str, Any]:
         if time.monotonic() > end:
             sys.exit(MORE_TO_DO)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        found = {"commit": trained.commit(), **make()}
-        path.with_suffix(".part").write_text(json.dumps(found))
-        path.with_suffix(".part").rename(path)
-    return json.loads(path.read_text())
+        return make()
+    return tasks.remembered(place, begin)
 
 
 def scores_of(model: Path, name: str, given: argparse.Namespace, end: float) -> Dict[str, Any]:
@@ -85,12 +87,12 @@ def scores_of(model: Path, name: str, given: argparse.Namespace, end: float) -> 
     state, sets, threads = Path(given.state) / name, Path(given.sets), given.threads
     found: Dict[str, Any] = {}
     if given.books:
-        found["masked"] = remembered(state, "masked", lambda: masked(model, given.books, threads), end)
+        found["masked"] = kept(state / f"masked-{digest(given.books)}", lambda: masked(model, given.books, threads), end)
     if (sets / "blimp").exists():
-        found["blimp"] = remembered(state, f"blimp-{given.blimp_every}", lambda: blimp(model, sets / "blimp" / "pairs.jsonl", given.blimp_every, threads), end)
+        found["blimp"] = kept(state / f"blimp-{given.blimp_every}", lambda: blimp(model, sets / "blimp" / "pairs.jsonl", given.blimp_every, threads), end)
     for task, how in TASKS.items():
         if (sets / task).exists():
-            found[task] = [remembered(state, f"{task}-{seed}", lambda: finetuned(model, sets / task, how, seed, threads), end) for seed in given.seeds]
+            found[task] = [kept(state / f"{task}-{seed}", lambda: finetuned(model, sets / task, how, seed, threads), end) for seed in given.seeds]
     return found
 
 
@@ -103,10 +105,9 @@ def cell(score: str, found: Any) -> str:
     return trained.seed_range([100 * one["accuracy"] for one in found]).show("%.1f (%.1f to %.1f)")
 
 
-def names_of(models: List[str]) -> List[str]:
-    """A model's folder, and where two have one name a digest of the path."""
-    last = [Path(model).resolve().name for model in models]
-    return [name if last.count(name) == 1 else f"{name}-{hashlib.sha256(model.encode()).hexdigest()[:6]}" for name, model in zip(last, models)]
+def name_of(model: str) -> str:
+    """The folder, and a digest of the weights: a model that was trained anew is another one."""
+    return f"{Path(model).resolve().name}-{digest(Path(model) / 'model.safetensors')}"
 
 
 def main() -> None:
@@ -121,7 +122,7 @@ def main() -> None:
     parser.add_argument("--blimp-every", type=int, default=1)
     given = parser.parse_args()
     end = time.monotonic() + given.seconds
-    rows = [(name, scores_of(Path(model), name, given, end)) for name, model in zip(names_of(given.models), given.models)]
+    rows = [(name, scores_of(Path(model), name, given, end)) for name, model in ((name_of(model), model) for model in given.models)]
     columns = list(rows[0][1])
     print(f"| model | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
     for name, found in rows:
