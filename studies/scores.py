@@ -51,11 +51,11 @@ def masked(model: Path, books: str, threads: int) -> Dict[str, Any]:
     return {"right": last["eval_right"], "of": last["eval_labelled"], "loss": last["eval_loss"]}
 
 
-def blimp(model: Path, pairs: Path, every: int, threads: int) -> Dict[str, Any]:
+def blimp(model: Path, pairs: Path, every: int, threads: int, score: str = "pll") -> Dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         part = Path(scratch) / "pairs.jsonl"
         part.write_text("".join(line for k, line in enumerate(pairs.open(encoding="utf-8")) if k % every == 0), encoding="utf-8")
-        found = json.loads(trained.program("eval", str(model), "--minimal-pairs", str(part), "--json", "--threads", str(threads), "--quiet"))
+        found = json.loads(trained.program("eval", str(model), "--minimal-pairs", str(part), "--score", score, "--json", "--threads", str(threads), "--quiet"))
     return {name: found[name] for name in ("pairs", "right", "accuracy", "paradigms", "terms")}
 
 
@@ -129,4 +129,5 @@ def main() -> None:
         print(f"| {name} | {' | '.join(cell(score, found[score]) for score in columns)} |")
 
 
-study.run(main)
+if __name__ == "__main__":
+    study.run(main)
