@@ -27,6 +27,7 @@ JOBS = {
     "pairs": "pairs",
     "layers": "layers",
     "growth": "growth",
+    "cores": "cores",
 }
 INSIDE = {"worker": "worker"}  # jobs that other jobs start
 
