@@ -41,21 +41,22 @@ TASKS = {"mr": Task("sequence", 800, 96), "subj": Task("sequence", 600, 96), "tr
 RATE = "3e-4"
 
 
-def masked(model: Path, books: str, threads: int) -> Dict[str, Any]:
+def masked(model: Path, books: str, threads: int, head: str = "auto") -> Dict[str, Any]:
     """A step with rate 0 leaves the model as it is; what is held out is measured after it."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "same"
         trained.program("train", "mlm", str(model), "--file", books, "--eval", books, "--steps", "1", "--learning-rate", "0", "--mask-probability", "0.2",
-                        "--sequence-tokens", "512", "--dropout", "0", "--seed", "1", "--threads", str(threads), "--quiet", "--out", str(out))
+                        "--sequence-tokens", "512", "--head", head, "--dropout", "0", "--seed", "1", "--threads", str(threads), "--quiet", "--out", str(out))
         last = trained.log(out)[-1]
     return {"right": last["eval_right"], "of": last["eval_labelled"], "loss": last["eval_loss"]}
 
 
-def blimp(model: Path, pairs: Path, every: int, threads: int, score: str = "pll") -> Dict[str, Any]:
+def blimp(model: Path, pairs: Path, every: int, threads: int, *how: str) -> Dict[str, Any]:
+    """how: options of `deberta eval`, such as --score rtd."""
     with tempfile.TemporaryDirectory() as scratch:
         part = Path(scratch) / "pairs.jsonl"
         part.write_text("".join(line for k, line in enumerate(pairs.open(encoding="utf-8")) if k % every == 0), encoding="utf-8")
-        found = json.loads(trained.program("eval", str(model), "--minimal-pairs", str(part), "--score", score, "--json", "--threads", str(threads), "--quiet"))
+        found = json.loads(trained.program("eval", str(model), "--minimal-pairs", str(part), *how, "--json", "--threads", str(threads), "--quiet"))
     return {name: found[name] for name in ("pairs", "right", "accuracy", "paradigms", "terms")}
 
 

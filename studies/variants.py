@@ -105,11 +105,12 @@ def measured(model: Path, kind: Kind, seed: int, state: Path, given: argparse.Na
     sets = Path(given.sets)
     found: Dict[str, Any] = {"masked": ""}
     if not kind.generator:
-        one = scores.kept(state / "masked", lambda: scores.masked(model, str(Path(given.corpus) / "sample.txt"), given.threads), end)
+        one = scores.kept(state / "masked", lambda: scores.masked(model, str(Path(given.corpus) / "sample.txt"), given.threads, kind.head), end)
         found["masked"] = 100 * one["right"] / one["of"]
-    how = "rtd" if kind.generator else "pll"
+    # Every model of this shape has a table of positions, which would be taken for a decoder's.
+    how = ["--score", "rtd"] if kind.generator else ["--mlm-decoder", "emd" if kind.head == "mlm_emd" else "plain"]
     one = scores.kept(state / f"blimp-{given.blimp_every}",
-                      lambda: scores.blimp(model, sets / "blimp" / "pairs.jsonl", given.blimp_every, given.threads, how), end)
+                      lambda: scores.blimp(model, sets / "blimp" / "pairs.jsonl", given.blimp_every, given.threads, *how), end)
     found["blimp"] = 100 * one["accuracy"]
     for task in SCORES[2:]:
         one = scores.kept(state / task, lambda: scores.finetuned(model, sets / task, scores.TASKS[task], seed, given.threads), end)

@@ -1,0 +1,146 @@
+"""`studies/variants.py` and `studies/scores.py`: pieces of a training, what is kept, and the table by hand. The long program is a stand-in; the kinds
+are trained by the program itself for one step. SPDX-License-Identifier: MIT"""
+import argparse
+import csv
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers import near
+from studies_bench import ROOT
+
+sys.path.append(str(ROOT / "studies"))
+import scores  # noqa: E402
+import trained  # noqa: E402
+import variants  # noqa: E402
+
+
+def given(tmp_path, **more):
+    (tmp_path / "corpus").mkdir(exist_ok=True)
+    words = "the old chief stood silent in the tall cool pines and a new store came there "
+    for name in ("train.txt", "sample.txt"):
+        (tmp_path / "corpus" / name).write_text((words * 9 + "\n\n") * 8)
+    return argparse.Namespace(**{"corpus": str(tmp_path / "corpus"), "sets": str(tmp_path / "sets"), "state": str(tmp_path / "state"), "threads": 1, "steps": 2,
+                                 "blimp_every": 1, "seeds": [1], "results": str(tmp_path / "r.csv"), "seconds": 1e9, **more})
+
+
+def test_a_training_goes_on_in_pieces(tmp_path, monkeypatch):
+    calls = []
+
+    def program(*words):
+        out = Path(words[words.index("--out") + 1])
+        out.mkdir(parents=True, exist_ok=True)
+        end = int(words[words.index("--stop-at" if "--stop-at" in words else "--steps") + 1])
+        (out / "log.jsonl").write_text("{}\n" * end)
+        if "--stop-at" not in words:
+            (out / "model.safetensors").write_bytes(b"")
+        calls.append(("--resume" in words, end))
+        if len(calls) == 2:  # the time ends behind the second piece
+            training.end = 0
+
+    monkeypatch.setattr(trained, "program", program)
+    training = variants.Training(tmp_path, given(tmp_path), 1e18)
+    with pytest.raises(SystemExit) as stopped:
+        training.run("model", ["--config", "c"], "mlm", 500)
+    assert stopped.value.code == scores.MORE_TO_DO and calls == [(False, 200), (True, 400)]
+    training.end = 1e18
+    training.run("model", ["--config", "c"], "mlm", 500)
+    training.run("model", ["--config", "c"], "mlm", 500)  # it is there
+    assert calls[2:] == [(True, 500)]
+
+
+@pytest.mark.parametrize("name", variants.KINDS)
+def test_each_kind_is_what_its_name_says(tmp_path, monkeypatch, name):
+    """Two steps of a narrow copy; its configuration and tensors have the parts that the kind has."""
+    real = variants.configuration
+
+    def narrow(folder, changes):
+        made = real(folder, changes)
+        config = json.loads((made / "config.json").read_text())
+        (made / "config.json").write_text(json.dumps({**config, "hidden_size": 24, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 2,
+                                                      "pooler_hidden_size": 24}))
+        return made
+
+    monkeypatch.setattr(variants, "configuration", narrow)
+    kind = variants.KINDS[name]
+    asked = given(tmp_path, steps=40 if kind.short else 2)
+    model = variants.Training(tmp_path / "place", asked, 1e18).model(kind, 1)
+    tensors = scores_tensors(model / "model.safetensors")
+    config = json.loads((model / "config.json").read_text())
+    assert ("mask_predictions.dense.weight" in tensors) == kind.generator
+    assert any("rel_embeddings" in one for one in tensors) == (name != "absolute")
+    assert config["position_biased_input"] == (name == "absolute")
+    terms = config.get("pos_att_type") or []
+    terms = terms.split("|") if isinstance(terms, str) else terms
+    assert set(terms) == {"no c2p": {"p2c"}, "no p2c": {"c2p"}, "absolute": set()}.get(name, {"c2p", "p2c"})
+    if not kind.generator:
+        assert 0 <= scores.masked(model, str(Path(asked.corpus) / "sample.txt"), 1, kind.head)["right"]
+    if name == "all":  # which head was trained decides what is asked: the other one answers otherwise
+        losses = [scores.masked(model, str(Path(asked.corpus) / "sample.txt"), 1, head)["loss"] for head in ("mlm", "mlm_emd")]
+        assert losses[0] != losses[1]
+
+
+def scores_tensors(path):
+    data = path.read_bytes()
+    return json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+
+
+def test_rows_are_kept_and_not_trained_again(tmp_path, monkeypatch):
+    """One interrupted command and its repetition make the rows of one that is not; a row that is there costs nothing."""
+    made = []
+
+    class Training:
+        def __init__(self, place, *_):
+            self.place = place
+
+        def model(self, kind, seed):
+            made.append((self.place.name, seed))
+            self.place.mkdir(parents=True, exist_ok=True)
+            (self.place / "model.safetensors").write_bytes(self.place.name.encode())
+            if len(made) == 4:
+                sys.exit(scores.MORE_TO_DO)
+            return self.place
+
+    monkeypatch.setattr(variants, "Training", Training)
+    monkeypatch.setattr(variants, "measured", lambda model, kind, seed, *_: {"masked": "" if kind.generator else 30.5, "blimp": 60.0, "mr": 70, "subj": 80, "trec": 90})
+    asked = given(tmp_path, seeds=[1, 2])
+    with pytest.raises(SystemExit):
+        variants.train(asked)
+    assert len(trained.read_rows(asked.results)) == 3
+    variants.train(asked)
+    variants.train(asked)
+    rows = trained.read_rows(asked.results)
+    assert [(row["kind"], row["seed"]) for row in rows] == [(kind, seed) for seed in (1, 2) for kind in variants.KINDS] and len(made) == 13
+    assert [row["masked"] == "" for row in rows] == [row["kind"] == "rtd" for row in rows]
+
+
+def test_differences_by_hand(tmp_path, capsys):
+    """Seed by seed, with Student's t; a seed that one of the two lacks does not count."""
+    values = {"all": {1: 30.0, 2: 31.0, 3: 32.5, 4: 99.0}, "no c2p": {1: 29.0, 2: 29.5, 3: 32.0}}
+    with open(tmp_path / "r.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["kind", "seed", "steps", *variants.SCORES])
+        for kind, of in values.items():
+            for seed, value in of.items():
+                table.writerow([kind, seed, 2, value, value + 30, 50, 60, 70])
+    rows = trained.read_rows(str(tmp_path / "r.csv"))
+    found = variants.differences(rows, "no c2p", "masked")
+    apart = [-1.0, -1.5, -0.5]
+    half = 4.303 * statistics.stdev(apart) / 3 ** 0.5
+    near(found.value, statistics.mean(apart), 1e-12, "mean")
+    near(found.low, statistics.mean(apart) - half, 1e-9, "low")
+    near(found.high, statistics.mean(apart) + half, 1e-9, "high")
+    variants.tables(rows)
+    printed = capsys.readouterr().out
+    assert "| no c2p | 3 | 30.2 (29.0 to 32.0) |" in printed and "| no c2p | -1.0 (-2.2 to +0.2) | -1.0 (-2.2 to +0.2) | +0.0" in printed
+
+
+def test_scores_of_the_bundled_model(tmp_path):
+    """Pairs that differ by one word: what is right is counted as the program counts it, of every second pair."""
+    pairs = [{"sentence_good": f"The old chief stood silent {k}.", "sentence_bad": f"The old chief stand silent {k}.", "UID": "u", "linguistics_term": "t"} for k in range(5)]
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(one) + "\n" for one in pairs))
+    found = scores.blimp(ROOT / "models" / "demo", tmp_path / "p.jsonl", 2, 1)
+    assert found["pairs"] == 3 and 0 <= found["right"] <= 3 and found["paradigms"][0]["pairs"] == 3
