@@ -101,14 +101,13 @@ static deberta_status minimal_pairs_prepare(pair_run *run, sentence_pair *pair, 
     bool unknown = false;
     if (!record->problem && !text_of_key(record, "UID"))
         text_record_spoil(record, "\"UID\" is no text; expected the name of the pair's paradigm");
-    if (!record->problem && strcmp(record->text, record->pair) == 0)
-        text_record_spoil(record, "both sentences are the same");
     for (size_t which = 0; which < SIDES; which++) DEBERTA_TRY(tokenize_side(run, pair, which, err));
     if (record->problem) return DEBERTA_OK;
     for (size_t which = 0; which < SIDES; which++)
         for (size_t t = 0; t < pair->sides[which].tokens->count; t++)
             unknown = unknown || pair->sides[which].tokens->ids[t] == run->unknown;
     run->findings.unknown += unknown;
+    run->findings.equal += strcmp(record->text, record->pair) == 0;
     return DEBERTA_OK;
 }
 
@@ -386,6 +385,9 @@ int minimal_pairs_run(const reading_options *options, const pair_request *reques
         if (run.findings.unknown)
             say_note(common, "%zu pair%s text that the vocabulary does not know, which counts as one token",
                      run.findings.unknown, run.findings.unknown == 1 ? " holds" : "s hold");
+        if (run.findings.equal)
+            say_note(common, "%zu pair%s one sentence twice: a tie, which counts as wrong", run.findings.equal,
+                     run.findings.equal == 1 ? " has" : "s have");
         if (request->scores) text_output_close(common, &run.scores);
         finish_result_in(common, &run.output, pair_result(&run.findings), format);
         status = run.findings.bad ? EXIT_INPUT : EXIT_OK;

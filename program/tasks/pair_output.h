@@ -24,6 +24,7 @@ typedef struct pair_findings {
     const char *head, *precision; /* precision: NULL for float32 */
     size_t pairs, right, ties, bad;
     size_t unknown; /* number of pairs with text that the vocabulary does not know */
+    size_t equal;   /* number of pairs whose sentences are the same; BLiMP has seven */
     pair_groups paradigms, terms;
 } pair_findings;
 

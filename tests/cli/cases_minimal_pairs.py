@@ -141,6 +141,13 @@ def test_ties_are_not_right(bench):
     contains(bench.fine("eval", DEMO, "--minimal-pairs", "pairs.jsonl").strict()[0], "1 pair: equal scores")
 
 
+def test_one_sentence_twice_is_a_tie(bench):
+    """BLiMP has seven such pairs among its 67,000."""
+    found, _, err = found_of(bench, pairs=[("The door was open.", "The door was open.", "same", None), PAIRS[0]])
+    equal((found["pairs"], found["ties"], found["bad"], found["paradigms"][0]["right"]), (2, 1, 0, 0))
+    contains(err, "1 pair has one sentence twice: a tie, which counts as wrong")
+
+
 def test_unknown_words_are_named(bench):
     found, _, err = found_of(bench, pairs=[("The \u2603 was open.", "The \u2603 were open.", "snow", None), PAIRS[0]])
     equal(found["pairs"], 2)
@@ -152,9 +159,9 @@ def test_unknown_words_are_named(bench):
 
 def test_bad_lines(bench):
     bad = [{"sentence_good": "a b", "sentence_bad": "b a"}, {"sentence_good": "a b", "UID": "x"}, {"sentence_good": "a b", "sentence_bad": 7, "UID": "x"},
-           {"sentence_good": "a b", "sentence_bad": "a b", "UID": "x"}, {"sentence_good": "a [MASK]", "sentence_bad": "a b", "UID": "x"},
+           {"sentence_good": "a [MASK]", "sentence_bad": "a b", "UID": "x"},
            {"sentence_good": "a b", "sentence_bad": "", "UID": "x"}, {"sentence_good": "word " * 1100, "sentence_bad": "a b", "UID": "x"}]
-    words = ["\"UID\" is no text", "no key \"sentence_bad\"", "\"sentence_bad\" is not a text", "both sentences are the same",
+    words = ["\"UID\" is no text", "no key \"sentence_bad\"", "\"sentence_bad\" is not a text",
              "\"sentence_good\": the text spells '[MASK]'", "\"sentence_bad\": the text is empty", "\"sentence_good\": 1"]
     path = bench.write("bad.jsonl", lines_of(PAIRS[:1]) + "".join(json.dumps(row) + "\n" for row in bad) + "no object\n")
     out, err = bench.expect(3, "eval", DEMO, "--minimal-pairs", path, "--json").strict()
