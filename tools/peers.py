@@ -8,6 +8,7 @@ SPDX-License-Identifier: MIT
 """
 import argparse
 import importlib
+import os
 import sys
 
 # Modules of rivals/ by job; each docstring is the job's help.
@@ -45,6 +46,9 @@ def main():
         sys.exit(module.run(parser.parse_args(words)))
     except failure as reason:
         sys.exit(f"peers.py: {reason}")
+    except BrokenPipeError:  # as of `| head`
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # which the interpreter flushes once more
+        sys.exit(1)
 
 
 if __name__ == "__main__":
