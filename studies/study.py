@@ -509,7 +509,10 @@ def run(main: Callable[[], None]) -> None:
         refuse(WRONG_USE, str(reason))
     except deberta_c.Error as reason:
         refuse(BAD_INPUT, str(reason))
-    except OSError as reason:  # a pipe that is closed, a disk that is full
+    except BrokenPipeError:  # as of `| head`
+        sys.stdout = open(os.devnull, "w")
+        sys.exit(1)
+    except OSError as reason:  # a disk that is full
         sys.stdout = open(os.devnull, "w")  # which the interpreter would flush once more
         refuse(SYSTEM, f"{reason.filename or 'standard output'}: cannot be written: {reason.strerror}")
     except KeyboardInterrupt:

@@ -100,6 +100,11 @@ static void refuse_input(const common_options *options, const char *what, const 
     usage_wrong(options, "'%s' would replace %s '%s', which is read: choose another name", output, what, input);
 }
 
+void option_refuse_place(const common_options *options, const char *what, const char *input, const char *output)
+{
+    if (strcmp(input, "-") != 0) refuse_input(options, what, input, output);
+}
+
 void option_refuse_input(const common_options *options, const char *path)
 {
     const option_scan *scan = options->scan;

@@ -234,6 +234,9 @@ const char *options_out(const common_options *options);
  * standard input, a file of MODEL's folder. The outputs on the command line are checked already; this is for names
  * derived from them. */
 void option_refuse_input(const common_options *options, const char *path);
+/* Refuses an output that is, or lies in, an input that the command line does not name. what: how the message calls the
+ * input. */
+void option_refuse_place(const common_options *options, const char *what, const char *input, const char *output);
 
 /* ---------------------------------------------------------------------------------------------- help, suggestions */
 

@@ -36,6 +36,17 @@ static deberta_status merge_join_all(merge_shards *shards, corpus_output *output
     return shard_digest(path, digest, &size_bytes, err);
 }
 
+/* Refuses an output that would replace the model or the corpus of the shards, which their manifests name. */
+static void merge_join_check(const merge_shards *shards, const char *path)
+{
+    for (size_t k = 0; k < shards->count; k++) {
+        const json_t *words = shards->list[k].manifest.command, *word;
+        size_t i;
+        json_array_foreach(words, i, word) if (i && json_is_string(word))
+            option_refuse_place(shards->options, "the shards' input", json_string_value(word), path);
+    }
+}
+
 void merge_join(merge_shards *shards, result *r)
 {
     char digest[65];
@@ -50,6 +61,7 @@ void merge_join(merge_shards *shards, result *r)
     if (!corpus_format_of(path, &format) || format != output.format)
         usage_wrong(shards->options, "--out: expected a name that ends as the shards' files do, %s; found '%s'",
                     shards->list[0].manifest.file, path);
+    merge_join_check(shards, path);
     const deberta_status status = merge_join_all(shards, &output, path, digest, &error);
     corpus_output_close(&output);
     must(shards->options, status, &error);

@@ -336,8 +336,12 @@ static deberta_status judge_all(pair_run *run, deberta_error *err)
 
 static void open_run(pair_run *run, const reading_options *options)
 {
-    static const text_stream_names names = {
-        .text = "sentence_good", .pair = "sentence_bad", .pair_required = true, .keeps_object = true, .objects = true};
+    static const text_stream_names names = {.text = "sentence_good",
+                                            .pair = "sentence_bad",
+                                            .pair_required = true,
+                                            .keeps_object = true,
+                                            .objects = true,
+                                            .also = {"UID", "linguistics_term"}};
     const pair_request *request = run->request;
     text_batches_open(&run->batches, options, 0);
     run->findings.score = (pair_score)request->score;

@@ -71,6 +71,9 @@ bool label_list_find(label_list *labels, const char *name, int32_t *label, text_
     labels->lines += labels->collects && !record->object;
     size_t found = label_list_number(labels, name);
     if (found == SIZE_MAX && labels->collects) {
+        if (strcmp(name, "-100") == 0)
+            return text_record_spoil(record, "the label -100 marks elsewhere what has no label, and would be a class "
+                                             "here: leave it out");
         *label = (int32_t)labels->count;
         add_label(labels, name);
         return true;
@@ -81,8 +84,7 @@ bool label_list_find(label_list *labels, const char *name, int32_t *label, text_
         const char *problem = label_numbers_take(&labels->numbers, name, found, record->line, &found, &mixed);
         if (problem)
             return text_record_spoil(record, "%s%s", problem,
-                                     labels->of_model && !mixed ? "; --new-head makes a head for the labels of the file"
-                                                                : "");
+                                     mixed ? "" : "; --new-head makes a head for the labels of the file");
     }
     *label = (int32_t)found;
     return true;
@@ -167,6 +169,11 @@ void label_list_note(const label_list *labels, deberta_training_task task)
 {
     const char *capitals[2] = {0}, *several = task == DEBERTA_TRAIN_SEQUENCE ? find_several(labels) : NULL;
     (void)check_spellings(labels, capitals, NULL);
+    for (size_t k = 0; k < labels->count; k++)
+        if (strcmp(labels->names[k], "-1") == 0)
+            say_note(labels->options,
+                     "note: the label '-1' is a class of its own: tables such as GLUE's write it where "
+                     "no label is known");
     if (capitals[0])
         say_note(labels->options, "note: the labels '%.80s' and '%.80s' differ only by capitals: they are two classes",
                  capitals[0], capitals[1]);

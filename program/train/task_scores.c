@@ -59,9 +59,19 @@ static void value_row(void *context, size_t example, size_t token, const float *
     ((value_scores *)context)->found[example] = (double)logits[0];
 }
 
+/* Returns false if all values are the same. A mean of equal values need not be their value, so differences from it do
+ * not tell. */
+static bool varies(const double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (values[i] != values[0]) return true;
+    return false;
+}
+
 /* Returns the correlation, or NaN if one of both does not vary. */
 static double pearson(const double *a, const double *b, size_t count)
 {
+    if (!varies(a, count) || !varies(b, count)) return NAN;
     double mean_a = 0, mean_b = 0, ab = 0, aa = 0, bb = 0;
     for (size_t i = 0; i < count; i++) {
         mean_a += a[i] / (double)count;
@@ -72,7 +82,7 @@ static double pearson(const double *a, const double *b, size_t count)
         aa += (a[i] - mean_a) * (a[i] - mean_a);
         bb += (b[i] - mean_b) * (b[i] - mean_b);
     }
-    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : NAN;
+    return ab / sqrt(aa * bb);
 }
 
 static void end_regression(void *context, double measures[DEBERTA_MEASURES])

@@ -235,25 +235,6 @@ static void say_first_step(const train_audit_work *w, size_t first)
                                  : "");
 }
 
-int train_audit_commit(const train_audit_request *request, result *r)
-{
-    train_audit_work w = {.request = request, .options = request->common, .r = r};
-    open_chain(&w);
-    const char *wrong = judge_links(&w);
-    int status = EXIT_OK;
-    if (wrong) {
-        status = find_wrong(&w, wrong);
-    } else {
-        const deberta_chain_record *last = w.info->count ? deberta_chain_record_at(w.chain, w.info->count - 1) : NULL;
-        result_say(r, "deberta-chain 1 %s records %zu step %zu recipe %s", w.info->head, w.info->count,
-                   last ? last->step : 0, w.info->recipe);
-        result_set(r, "step", json_integer((json_int_t)(last ? last->step : 0)));
-        if (last) say_first_step(&w, deberta_chain_record_at(w.chain, 0)->step);
-    }
-    deberta_chain_free(&w.chain);
-    return status;
-}
-
 /* ------------------------------------------------------------------------------------------------------------ segments */
 
 /* Returns true if a segment can begin at a record: one with a kept checkpoint, or the beginning of the run. */
@@ -305,10 +286,28 @@ static _Noreturn void refuse_command(const train_audit_work *w, const char *why)
              why);
 }
 
+/* Refuses an output that would replace what the run has read: its model and its data are named in its folder alone. */
+static void check_outputs(const train_audit_work *w)
+{
+    const text_list *outs = &w->options->outs;
+    size_t k;
+    const json_t *row;
+    for (size_t out = 0; out < outs->count; out++) {
+        const char *model = json_string_value(json_object_get(w->command, "model"));
+        if (model) option_refuse_place(w->options, "the run's model", model, outs->items[out]);
+        json_array_foreach(json_object_get(w->command, "options"), k, row)
+        {
+            const char *value = json_string_value(json_array_get(row, 1));
+            if (value) option_refuse_place(w->options, "the run's input", value, outs->items[out]);
+        }
+    }
+}
+
 static void read_command(train_audit_work *w)
 {
     deberta_error error = {0};
     must(w->options, json_file_read(&w->command, run_path(w, COMMAND_FILE), &command_limits, &error), &error);
+    check_outputs(w);
 }
 
 static const command *find_training(const train_audit_work *w)
@@ -506,7 +505,7 @@ static void say_draw(const train_audit_work *w, const bool *marks, size_t count,
 static int audit_segments(train_audit_work *w)
 {
     find_starts(w);
-    read_command(w);
+    if (!w->command) read_command(w); /* which says that there is none */
     find_training(w);
     check_data(w);
     const size_t segments = w->start_count - 1, count = minimum(w->request->segments, segments);
@@ -527,10 +526,32 @@ static int audit_segments(train_audit_work *w)
     return EXIT_OK;
 }
 
+int train_audit_commit(const train_audit_request *request, result *r)
+{
+    train_audit_work w = {.request = request, .options = request->common, .r = r};
+    open_chain(&w);
+    if (access(run_path(&w, COMMAND_FILE), F_OK) == 0) read_command(&w);
+    const char *wrong = judge_links(&w);
+    int status = EXIT_OK;
+    if (wrong) {
+        status = find_wrong(&w, wrong);
+    } else {
+        const deberta_chain_record *last = w.info->count ? deberta_chain_record_at(w.chain, w.info->count - 1) : NULL;
+        result_say(r, "deberta-chain 1 %s records %zu step %zu recipe %s", w.info->head, w.info->count,
+                   last ? last->step : 0, w.info->recipe);
+        result_set(r, "step", json_integer((json_int_t)(last ? last->step : 0)));
+        if (last) say_first_step(&w, deberta_chain_record_at(w.chain, 0)->step);
+    }
+    json_decref(w.command);
+    deberta_chain_free(&w.chain);
+    return status;
+}
+
 int train_audit(const train_audit_request *request, result *r)
 {
     train_audit_work w = {.request = request, .options = request->common, .r = r};
     open_chain(&w);
+    if (access(run_path(&w, COMMAND_FILE), F_OK) == 0) read_command(&w);
     const char *wrong = judge_links(&w);
     if (!wrong) say_held(&w, "%zu records follow from each other and from recipe.json", w.info->count);
     if (!wrong) wrong = judge_published(&w);

@@ -146,6 +146,7 @@ def test_one_sentence_twice_is_a_tie(bench):
     found, _, err = found_of(bench, pairs=[("The door was open.", "The door was open.", "same", None), PAIRS[0]])
     equal((found["pairs"], found["ties"], found["bad"], found["paradigms"][0]["right"]), (2, 1, 0, 0))
     contains(err, "1 pair has one sentence twice: a tie, which counts as wrong")
+    assert "UID" not in err, err
 
 
 def test_unknown_words_are_named(bench):

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 """
 import json
 import os
+import re
 import stat
 
 from cases_train import narrow
@@ -29,6 +30,55 @@ def test_an_undefined_correlation_decides_nothing(bench):
     contains(said.err, "pearson is undefined in 3 of 3", "the least held-out loss decides", f"the best is step {best['step']} with")
     bench.fine("train", "plot", "m", "-o", "m.svg")
     equal("pearson" in bench.read("m.svg"), False)
+
+
+def test_a_correlation_with_equal_values_is_undefined(bench):
+    """Whatever their mean is rounded to: 27 times 1/27 is not 1."""
+    bench.write("t.tsv", "3.5\ta good day\n1.25\ta bad day\n2.0\tthe old captain\n0.5\tnothing of it\n")
+    for label, count in (("1", 27), ("5", 11), ("1", 20)):
+        bench.write("e.tsv", "".join(f"{label}\tthe sea {k}\n" for k in range(count)))
+        bench.write("f.tsv", "".join(f"{k}\tthe sea\n" for k in range(count)))  # equal answers
+        for held_out in ("e.tsv", "f.tsv"):
+            out = f"m{label}-{count}-{held_out[0]}"
+            bench.fine("finetune", "sequence", narrow(bench), "--examples", "t.tsv", "--labels", "1", "--eval", held_out, "--eval-every", "1",
+                       "--steps", "3", "--learning-rate", "1e-3", *TRAIN, "-q", "-o", out)
+            found = [json.loads(line) for line in bench.read(f"{out}/log.jsonl").splitlines()]
+            equal([line["eval_pearson"] for line in found if "eval_loss" in line], [None] * 3)
+
+
+def test_labels_that_mean_none(bench):
+    words = ["finetune", "token", narrow(bench), "--new-head", "--steps", "1", *TRAIN]
+    bench.write("t.jsonl", '{"words": ["a", "b"], "labels": ["X", "Y"]}\n{"words": ["a", "b"], "labels": [-100, "X"]}\n')
+    check_message(bench.run(*words, "--examples", "t.jsonl", "-o", "m"), 3, ["t.jsonl, line 2", "the label -100 marks elsewhere what has no label"])
+    bench.write("t.tsv", "0\ta good day\n1\ta bad day\n-1\tthe old captain\n")
+    contains(bench.run("finetune", "sequence", narrow(bench), "--new-head", "--steps", "1", *TRAIN, "--examples", "t.tsv", "-o", "n").err,
+             "the label '-1' is a class of its own")
+
+
+def test_headers_of_labels(bench):
+    """A header is followed or refused, not trained as a class; a class of such a name, with a sentence behind it, is one."""
+    words = ["finetune", "sequence", narrow(bench), "--new-head", "--steps", "1", *TRAIN, "--examples", "t.tsv"]
+    body = "land\tthe old road\nsea\tthe old ship\n"
+    for k, (header, code, said) in enumerate((("labels\ttext", 0, "2 labels: land, sea"), ("Label\tsentence", 0, "2 labels: land, sea"),
+                                              ("category\theadline", 3, "line 1, 'category' and 'headline', looks like a header"), ("topic\tbody", 3, "looks like a header"),
+                                              ("class\ttext", 3, "'class' and 'text', looks"), ("target\ttext\tpair", 3, "looks like a header"),
+                                              ("topic\tThe topic of the day.", 0, "3 labels: land, sea, topic"))):
+        bench.write("t.tsv", f"{header}\n{body}")
+        result = bench.run(*words, "-o", f"m{k}")
+        equal((result.code, header), (code, header))
+        contains(result.err + result.out, said)
+
+
+def test_blank_lines_between_objects(bench):
+    """They are none, as in other readers; numbers of lines are those of the file."""
+    for kind, words in (("classify", []), ("fill-mask", ["--json"]), ("tokenize", ["--json"])):
+        bench.write("a.jsonl", '{"text": "a [MASK] store"}\n{"text": "the [MASK]"}\n')
+        bench.write("b.jsonl", '\n{"text": "a [MASK] store"}\n  \n\r\n{"text": "the [MASK]"}\n\n')
+        answers = [bench.fine(kind, DEMO, "--file", name, *words, "-q").strict()[0] for name in ("a.jsonl", "b.jsonl")]
+        places = re.compile(r'"line": [0-9]+, "file": "..jsonl"|..jsonl:[0-9]+')
+        equal(*[places.sub("", one) for one in answers], kind)
+    bench.write("c.jsonl", '{"text": "a"}\n\n{"text": 7}\n')
+    contains(bench.run("classify", DEMO, "--file", "c.jsonl").err, "c.jsonl, line 3")
 
 
 def test_spans_that_nobody_can_find_decide_nothing(bench):

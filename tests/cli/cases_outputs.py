@@ -70,6 +70,28 @@ def test_an_output_is_no_input(bench):
     assert digests(bench) == before
 
 
+def test_an_output_is_no_input_that_a_record_names(bench):
+    """The shards of a corpus and the folder of a run name their model and their data; the command line does not."""
+    make_inputs(bench)
+    for shard in "01":
+        bench.fine("classify", "M", "--file", "c.jsonl", "--shards", "2", "--shard", shard, "-o", "all.jsonl", "-q")
+        bench.fine("encode", "M", "--file", "c.jsonl", "--shards", "2", "--shard", shard, "-o", "all.safetensors", "-q")
+    bench.write("long.txt", TEXTS * 20)
+    bench.fine("train", "mlm", "M", "--file", "long.txt", "--eval", "c.txt", "--steps", "2", "--sequence-tokens", "16", "--batch-sequences", "2", "--chain", "--chain-every", "2",
+               "-t", "1", "-q", "-o", "run")
+    before = digests(bench)
+    for line in ("merge all.jsonl.shards -o c.jsonl", "merge all.jsonl.shards --audit 100% -o c.jsonl", "merge all.safetensors.shards -o M/model.safetensors",
+                 "verify --audit run -o long.txt", "verify --audit run --json -o M/config.json", "verify --audit run --commit -o long.txt",
+                 "verify --audit run --file long.txt c.txt -o long.txt"):
+        result = bench.run(*line.split())
+        assert result.code == 2 and os.path.basename(line.split()[-1]) in result.err, f"{line}\n{result.describe()}"
+        if "--file" not in line:
+            assert "which is read" in result.err, result.describe()
+    assert digests(bench) == before
+    bench.fine("merge", "all.jsonl.shards", "-o", "all.jsonl", "-q")
+    bench.fine("verify", "--audit", "run", "-o", "report.txt", "-q")
+
+
 def test_an_output_is_not_standard_input(bench):
     make_inputs(bench)
     before = digests(bench)

@@ -128,7 +128,7 @@ TEST(test_models_and_data_that_do_not_fit)
     REFUSED(DEBERTA_E_ARGUMENT, "example 1 has no tokens", o.model = "tests/golden_train/08-v2-conv-token";
             o.batch = NULL; o.examples = examples; o.example_count = 2; o.task = DEBERTA_TRAIN_TOKEN);
     REFUSED(DEBERTA_E_FILE, "no/such/folder", o.model = "no/such/folder");
-    REFUSED(DEBERTA_E_UNSUPPORTED, "has no head 'qa': new_labels makes one", o.task = DEBERTA_TRAIN_QA);
+    REFUSED(DEBERTA_E_UNSUPPORTED, "has no head 'qa': a new head makes one", o.task = DEBERTA_TRAIN_QA);
 }
 
 /* A limit below what it holds is refused, one above it is not. */

@@ -12,6 +12,7 @@
 #
 # SPDX-License-Identifier: MIT
 set -eu
+case ${1:--h} in -h | --help) set -- ;; -*) echo "wheel.sh: unknown option '$1'" >&2; exit 2 ;; esac
 [ $# -ge 1 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1"

@@ -144,8 +144,9 @@ static deberta_status require_head(const deberta_trainer *t, const training *run
 {
     const bool is_main = run == &t->pair.discriminator;
     if (t->options.new_labels && is_main) return DEBERTA_OK;
-    return step_check_head(model, &run->options,
-                           is_main ? ": new_labels makes one (--new-head, or for labelled data --labels)" : "", err);
+    return step_check_head(
+        model, &run->options,
+        is_main ? ": a new head makes one (--new-head, or for labelled data --labels; in C new_labels)" : "", err);
 }
 
 /* Describes the model that the data must fit, and sets mlm_emd where the model has it, unless it was given. */

@@ -145,7 +145,7 @@ enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
 
 #define TRAINER_RUN(X)                                                                                                 \
     X(SWITCH, resume, "resume", NULL, 0, 1, NO_WORDS, NULL, "steps",                                                   \
-      "go on from the latest checkpoint of the folder --out, or begin again where there is none yet")                  \
+      "go on from the latest checkpoint of the folder --out, or begin in an empty one")                  \
     X(NUMBER, checkpoint_minutes, "checkpoint-minutes", "M", 0, 1e6, NO_WORDS, NULL, "steps",                          \
       "write a checkpoint, about a second a GB, when M minutes are over; 0: only where the run stops")                 \
     X(COUNT, checkpoint_every, "checkpoint-every", "N", 1, TRAINER_MOST_STEPS, NO_WORDS, NULL, "steps",                \

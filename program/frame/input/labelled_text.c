@@ -77,11 +77,13 @@ static deberta_status take_object(labelled_text *found, text_record *record, boo
 {
     const json_t *label = json_object_get(record->object, "label");
     found->label = labelled_text_of(label);
+    char its_keys[KEY_SENTENCE_BYTES];
+    record_keys_describe(record->object, its_keys);
+    if (!found->label && json_is_array(label))
+        return text_record_spoil(record, "the value of \"label\" is a list: a text has one label, and several right "
+                                         "labels of a text are not trained or measured");
     if (!found->label)
-        return text_record_spoil(record, json_is_array(label)
-                                             ? "the value of \"label\" is a list: a text has one label, and several "
-                                               "right labels of a text are not trained or measured"
-                                             : "the object has no key \"label\" with a text or a number");
+        return text_record_spoil(record, "the object has no key \"label\" with a text or a number%s", its_keys);
     if (json_is_string(label) && memchr(json_string_value(label), 0, json_string_length(label)))
         return text_record_spoil(record, NUL_IN_LABEL);
     return has_choices ? take_choices(found, record) : DEBERTA_OK;
@@ -112,7 +114,40 @@ static deberta_status take_fields(labelled_text *found, text_record *record, con
     return DEBERTA_OK;
 }
 
-static bool is_label(const char *field, size_t bytes) { return bytes == 5 && strncasecmp(field, "label", 5) == 0; }
+static bool is_name(const char *field, size_t bytes, const char *const *names)
+{
+    for (; *names; names++)
+        if (bytes == strlen(*names) && strncasecmp(field, *names, bytes) == 0) return true;
+    return false;
+}
+
+static bool is_label(const char *field, size_t bytes)
+{
+    static const char *const names[] = {"label", "labels", NULL};
+    return is_name(field, bytes, names);
+}
+
+/* Returns true for other names that tables give to their labels. A class may have such a name as well. */
+static bool may_be_label(const char *field, size_t bytes)
+{
+    static const char *const names[] = {"category", "class",      "classification", "gold",  "gold_label",
+                                        "intent",   "label_text", "rating",         "score", "sentiment",
+                                        "stars",    "tag",        "target",         "topic", NULL};
+    return is_name(field, bytes, names);
+}
+
+/* Refuses a first line that is a header by all appearances, since its words would become a class: a name of labels and
+ * columns of one word. */
+static deberta_status check_first(const text_stream *stream, const text_record *record, size_t label_bytes,
+                                  deberta_error *err)
+{
+    const char *text = record->text + label_bytes + 1;
+    if (!may_be_label(record->text, label_bytes) || strpbrk(text, " .,!?")) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                 "%s: line 1, '%s' and '%s', looks like a header, and it would be read as an example of a class: begin "
+                 "it with 'label', or leave it out",
+                 stream->path, QUOTE_N(record->text, label_bytes), QUOTE_N(text, strcspn(text, "\t")));
+}
 
 /* Refuses a header with the columns in another order, which would make all following lines wrong. */
 static deberta_status check_order(const text_record *record, const char *tab, deberta_error *err)
@@ -213,6 +248,7 @@ static deberta_status labelled_text_take_line(labelled_text *found, text_stream 
                      "write the table without them",
                      stream->path);
     if (!tab) return text_record_spoil(record, "expected a label, a tab and a text, found no tab");
+    if (record->line == 1) DEBERTA_TRY(check_first(stream, record, label_bytes, err));
     if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
     if (memchr(line, 0, label_bytes)) return text_record_spoil(record, NUL_IN_LABEL);
     note_quotes(stream, record, tab);
