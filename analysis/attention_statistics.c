@@ -69,7 +69,7 @@ void attention_by_distance_measure(attention_by_distance *curve, const float *va
         double sum = 0;
         size_t count = 0;
         for (size_t i = 0; i < tokens; i++) {
-            /* The index wraps around where there is no such key. */
+            /* Below position 0 the index wraps to a huge value, so one test refuses both ends. */
             const size_t at = position_of(positions, i) + reach - k;
             if (at > reach || !token_at[at]) continue;
             const size_t j = token_at[at] - 1;
