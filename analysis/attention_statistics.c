@@ -1,4 +1,5 @@
-/* Computes each number of a matrix in one loop over queries and keys; masked tokens are skipped.
+/* Computes entropy, distances, curves over the distance and rollout of attention matrices, each in one loop over
+ * queries and keys; masked tokens are skipped.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"
