@@ -1,4 +1,7 @@
-/* Computes plain habits of a head from its probabilities. SPDX-License-Identifier: MIT */
+/* Computes plain habits of a head from its attention probabilities: the share of neighbours, of the query itself, of
+ * the first and the last key.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/attention_habits.h"
 
 #include <math.h>

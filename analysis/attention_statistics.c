@@ -1,4 +1,5 @@
-/* Computes each number of a matrix in one loop over queries and keys; masked tokens are skipped.
+/* Computes entropy, distances, curves over the distance and rollout of attention matrices, each in one loop over
+ * queries and keys; masked tokens are skipped.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"
@@ -69,7 +70,7 @@ void attention_by_distance_measure(attention_by_distance *curve, const float *va
         double sum = 0;
         size_t count = 0;
         for (size_t i = 0; i < tokens; i++) {
-            /* The index wraps around where there is no such key. */
+            /* Below position 0 the index wraps to a huge value, so one test refuses both ends. */
             const size_t at = position_of(positions, i) + reach - k;
             if (at > reach || !token_at[at]) continue;
             const size_t j = token_at[at] - 1;

@@ -1,4 +1,5 @@
-/* Implements an observer that copies what a session shows into memory measured before the encode.
+/* Implements an observer that keeps attention maps (terms, logits, probabilities) and hidden states: it copies what a
+ * session shows into memory measured before the encode.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/capture.h"

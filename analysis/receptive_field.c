@@ -1,4 +1,5 @@
-/* Finds unique distances by bisection of the position rule; composes layers as bit sets, one bit a displacement.
+/* Finds unique distances by bisection of the position rule, composes layers as bit sets (one bit a displacement), and
+ * has the formulas that papers give for the receptive field.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/receptive_field.h"

@@ -65,7 +65,7 @@ typedef enum field_definition {
 const char *field_definition_name(field_definition definition); /* Returns the name of the member. */
 size_t composed_field_value(const composed_field *composed, field_definition definition);
 
-/* Returns a displacement to one side, or the largest one that a text of the field's length has. */
+/* Returns the displacement, at most the largest distance in a text of the field's length. */
 size_t receptive_field_within(const receptive_field *field, size_t displacement);
 
 /* Composes the field; composed [layers]: entry k is k + 1 layers. */

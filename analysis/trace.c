@@ -1,4 +1,4 @@
-/* Runs the variants of a trace, layer by layer. SPDX-License-Identifier: MIT */
+/* Runs the variants of a trace by activation patching, layer by layer. SPDX-License-Identifier: MIT */
 #include "analysis/trace.h"
 
 #include <math.h>

@@ -148,7 +148,7 @@ static void compare_neighbours(compare_pair *pair, const neighbours *runs)
     free(a);
 }
 
-/* Returns true if so many pairs, all of one sign, would be significant among so many points. */
+/* Returns true if `pairs` pairs, all of one sign, would be significant among `points` points. */
 static bool pairs_decide(size_t pairs, size_t points)
 {
     return pairs > 0 && ldexp(2, -(int)pairs) <= SIGNIFICANCE / (double)points;

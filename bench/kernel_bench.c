@@ -72,7 +72,7 @@ static float *take_memory(arena *memory, const problem_array *array)
     return arena_take(memory, is_vector ? row_stride(array->words) : array->words, sizeof(float));
 }
 
-/* Carves the arrays; it runs twice (memory.h). */
+/* Carves the arrays; it runs once to measure and once to hand out (memory.h). */
 static void carve(measured_problem *m, arena *memory)
 {
     for (size_t k = 0; k < PROBLEM_ARRAYS; k++) {

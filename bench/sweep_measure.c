@@ -229,7 +229,8 @@ static size_t samples_of_visit(const sweep_point *p)
     return share < left ? share : left;
 }
 
-/* Warms up pages, caches and sleeping threads, but not for cold measurements. */
+/* Encodes without counting until times are steady, which warms up pages, caches and sleeping threads; once only
+ * before cold measurements. */
 static deberta_status warm_up(const sweep *s, const sweep_point *p, deberta_session *session, sweep_warmth *warm,
                               deberta_outputs *outputs, deberta_error *err)
 {

@@ -1,4 +1,4 @@
-/* Fills a kernel table for one tier. SPDX-License-Identifier: MIT */
+/* Fills the table of kernels (core/kernels.h) for one tier. SPDX-License-Identifier: MIT */
 #ifndef CORE_DISPATCH_H
 #define CORE_DISPATCH_H
 

@@ -1,5 +1,5 @@
-/* The kernel table: every numeric inner loop of the encoder, its contract, and the one list that generates struct
- * members, prototypes, names and test coverage.
+/* The kernel table: every numeric inner loop of the encoder and of its training, its contract, and the one list that
+ * generates struct members, prototypes, names and test coverage. simd/tmpl has the bodies.
  *
  * One arithmetic. Every implementation of a slot gives the same float32 bits (docs/design.md): the contracts below fix
  * the order of every sum and where a multiply and an add are fused. Written `fma(a, b, c)` = one rounding of a b + c;

@@ -197,6 +197,9 @@ typedef struct deberta_trainer_options {
         .sift_step = 1e-4, .sift_start = 0.01                                                                          \
     }
 
+/* Returns 1 if the library was built with training, and 0 if all that trains refuses. */
+DEBERTA_STATIC_API int deberta_training_is_built(void);
+
 /* Fills *options with the defaults, for callers that cannot use the macro. */
 DEBERTA_STATIC_API void deberta_trainer_set_defaults(deberta_trainer_options *options);
 

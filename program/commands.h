@@ -7,7 +7,6 @@ extern const command command_answer, command_attribute, command_bench, command_c
     command_detect, command_encode, command_eval, command_examples, command_fill_mask, command_finetune, command_info,
     command_merge, command_pack, command_receptive_field, command_report, command_tag, command_tokenize, command_train,
     command_verify, train_tokenizer;
-extern const bool training_is_built; /* false: the library refuses to train */
 #if HAVE_VIZ
 extern const command command_attention, command_bench_plot, train_plot;
 #endif

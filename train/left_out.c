@@ -9,6 +9,8 @@ static deberta_status left_out_refuse(deberta_error *err)
                        "this build has no training (it was configured with -Dtraining=disabled)");
 }
 
+int deberta_training_is_built(void) { return 0; }
+
 void deberta_trainer_set_defaults(deberta_trainer_options *options)
 {
     *options = (deberta_trainer_options)DEBERTA_TRAINER_DEFAULTS;

@@ -29,7 +29,7 @@ typedef struct chart_columns {
     const chart_table *table; /* table below the panels, or NULL */
 } chart_columns;
 
-void chart_columns_free(chart_columns *c);
+void chart_columns_free(chart_columns *c); /* Frees the memory of the columns. */
 /* Formats into memory that lives as long as the columns. */
 const char *chart_text(chart_columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -37,7 +37,7 @@ const char *chart_text(chart_columns *c, const char *format, ...) __attribute__(
 void chart_add_panel(chart_columns *c, chart_panel panel);
 /* Adds a series to the last panel; x, y, low and high are added afterwards. */
 void chart_add_series(chart_columns *c, chart_series series);
-/* Add a point to the last series. */
+/* Add a point to the last series; chart_add_spread also its low and high. */
 void chart_add_point(chart_columns *c, double x, double y);
 void chart_add_spread(chart_columns *c, double x, double y, double low, double high);
 /* Add a category to the last panel, and a rule across it; names are not copied. */

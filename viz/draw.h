@@ -4,7 +4,6 @@
  * so every output of a figure holds the same things at the same places, and a test reads the list itself. Text is
  * measured by a ruler, which knows fonts (draw_cairo.h) or pretends, as in tests.
  *
- *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

@@ -147,7 +147,7 @@ static deberta_status run_encoder(const char *ablations, const deberta_observer 
                                  .token_types = module.tokens->token_types,
                                  .observer = observer};
     DEBERTA_TRY(deberta_encode(module.session, &batch, &module.outputs, &module.error));
-    return deberta_session_check_finite(module.session, &module.error); /* as the program does */
+    return deberta_session_check_finite(module.session, &module.error); /* refuses NaN and infinity, as the program */
 }
 
 int encode(const char *ablations) { return run_encoder(ablations, NULL); }

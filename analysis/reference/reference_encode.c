@@ -1,4 +1,7 @@
-/* Computes the forward pass, formula by formula. SPDX-License-Identifier: MIT */
+/* Computes the forward pass in float64, formula by formula: embeddings, attention with c2p and p2c, feed-forward,
+ * convolution.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/reference/exact_activation.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"

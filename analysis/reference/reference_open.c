@@ -1,4 +1,5 @@
-/* Implements the encoder of SPEC 2 to 6 in float64.
+/* Opens the float64 reference model: its configuration, its source of weights and the relative table. Layers are read
+ * when they are needed.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_math.h"

@@ -1,4 +1,5 @@
-/* Computes the product of both position tables, which the model leaves out, and the parts of embeddings.
+/* Computes the product of both position tables (position to position), which the model leaves out, and the parts of
+ * embeddings.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_math.h"

@@ -1,4 +1,5 @@
-/* Computes the output a head would write for each key if it attended to that key alone.
+/* Computes the norm of the output that a head would write for each key if it attended to that key alone, from the
+ * values and the output projection.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_math.h"

@@ -1,4 +1,7 @@
-/* Finds the spans of a context that answer a question. SPDX-License-Identifier: MIT */
+/* Finds the spans of a context that answer a question: softmaxes of the logits of begins and ends, and the most
+ * probable pairs.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
 #include "core/base/status.h"

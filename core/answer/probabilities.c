@@ -1,4 +1,7 @@
-/* Converts logits to probabilities and rankings. SPDX-License-Identifier: MIT */
+/* Converts the logits of a head to probabilities by softmax, and ranks values. The softmax of attention is in
+ * simd/tmpl/row_tmpl.h.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "include/deberta_unstable.h"

@@ -1,4 +1,6 @@
-/* Looks up characters in the tables of letters. SPDX-License-Identifier: MIT */
+/* Looks up characters in the tables of letters: lower case, and where words end in scripts without spaces.
+ *
+ * SPDX-License-Identifier: MIT */
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Computes a block of queries of one head against all keys: strips, tiles, far tiles, softmax, P V.
+/* Computes disentangled attention of one head for a block of queries: c2c, c2p and p2c (strips of products with the
+ * relative table), the logits tile by tile, softmax, P V. The kernels that it calls are in simd/tmpl.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/attention.h"

@@ -1,4 +1,7 @@
-/* Locates the operands of one head, and packs its keys and values. SPDX-License-Identifier: MIT */
+/* Locates the operands of one head: queries, keys, values, and PK and PQ of the relative table (c2p, p2c). Applies
+ * ablations and patches to them, and packs the keys and values.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/encode/attention_head.h"
 
 #include "core/encode/encoder_parts.h"

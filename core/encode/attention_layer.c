@@ -1,5 +1,5 @@
-/* Computes a layer's projections, and its attention as tasks of one head and block of queries, each of which writes its
- * columns of the context.
+/* Projects a layer's queries, keys and values, and splits its attention over a batch into tasks for the threads: one
+ * sequence, head and block of queries each, which writes its columns of the context.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"

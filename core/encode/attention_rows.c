@@ -1,4 +1,7 @@
-/* Computes whole rows of attention for observers and talking heads. SPDX-License-Identifier: MIT */
+/* Computes attention of a few queries over all their keys, row by row, for observers (attention maps) and for talking
+ * heads.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/encode/attention.h"
 
 static size_t rows_of_block(const deberta_session *s) { return minimum(OBSERVED_ROWS, s->query_rows); }

@@ -1,4 +1,5 @@
-/* Shows an observer the parts of a layer's attention: each term, their sum, and the probabilities.
+/* Shows an observer the attention maps of a layer: the terms c2c, c2p and p2c, their sum (the logits), and the
+ * probabilities.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"

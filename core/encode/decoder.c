@@ -1,4 +1,5 @@
-/* Runs the decoder's queries against the keys that the last layer kept.
+/* Runs the Enhanced Mask Decoder: queries with absolute positions attend to the keys that the last layer kept, twice
+ * (SPEC 8.3).
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"

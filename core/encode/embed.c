@@ -1,4 +1,4 @@
-/* Computes H[0] from ids: look-up, types, absolute positions, projection to h, layer norm (SPEC 2).
+/* Computes H[0] from ids: look-up of words, token types and absolute positions, projection to h, layer norm (SPEC 2).
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"

@@ -1,4 +1,5 @@
-/* Implements deberta_encode: checks a batch and runs the layers over it.
+/* Implements deberta_encode: checks a batch, in which sequences follow each other without padding, and runs the layers
+ * over it.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder.h"

@@ -1,4 +1,5 @@
-/* Computes a layer's output from its context rows: output projection, norm, both matrices, norm.
+/* Computes a layer's output from its context rows: output projection, residual, layer norm, feed-forward (both matrices
+ * and the activation), residual, layer norm.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"

@@ -48,8 +48,8 @@ enum {
     OBSERVED_ROWS = 16,   /* query rows of a block given to an observer */
     FAR_SIDES = 2,        /* keys far to the left, keys far to the right */
     DECODER_PANELS = 4,   /* panels of the word table that the MLM head computes at a time */
-    MAX_QUERY_ROWS = 252, /* most query rows of an attention task: cut to whole tiles (252 or 248; 240 of
-                           * integers) */
+    MAX_QUERY_ROWS = 252, /* most query rows of an attention task, before rounding down to whole tiles: 252 or 248 of
+                           * floats, 240 of integers */
 };
 
 /* Private memory of one thread. session_carve computes the sizes. */

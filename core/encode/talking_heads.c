@@ -1,4 +1,7 @@
-/* Computes the attention of v1 with talking heads. SPDX-License-Identifier: MIT */
+/* Computes the attention of v1 with talking heads, which mix the logits of all heads before the softmax, and the
+ * probabilities after it (SPEC 3.6).
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 
 #include "core/encode/attention.h"

@@ -1,4 +1,5 @@
-/* Finds tensors of an open checkpoint and reads them.
+/* Finds tensors of an open checkpoint by name, and reads their values from its files as float32, whatever the format:
+ * safetensors, torch, or memory.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/checkpoint.h"

@@ -1,6 +1,4 @@
-/* Writes the header, and pieces of values at their offsets.
- *
- * SPDX-License-Identifier: MIT */
+/* Writes safetensors files: the header, then pieces of values at their offsets. SPDX-License-Identifier: MIT */
 #include "core/io/export.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Recognises folders that hold no model by their files. Each row of the table names a kind, the files that mark it, and
- * the remedy. Walks places to find a file in them.
+/* Recognises, by their files, folders that hold no model of DeBERTa, such as adapters (peft) and models of other
+ * classes. Each row of the table names a kind, the files that mark it, and the remedy. Walks places to find a file in
+ * them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/folder_kind.h"

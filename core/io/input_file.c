@@ -1,4 +1,4 @@
-/* Reads prepared inputs from safetensors and JSON.
+/* Reads prepared token ids, attention masks, token types and positions from safetensors and JSON.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/input_file.h"

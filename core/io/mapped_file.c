@@ -46,7 +46,7 @@ static const char *not_a_file(const struct stat *status)
     return NULL;
 }
 
-/* Maps the file. The mapping keeps it, so the descriptor may be closed afterwards. */
+/* Maps the file. The mapping outlives the descriptor, which may be closed. */
 static deberta_status map(mapped_file *file, int descriptor, deberta_error *err)
 {
     struct stat status;

@@ -101,7 +101,7 @@ deberta_status pickle_fill_with(pickle *p, pickle_kind kind, size_t operands);
 /* Implementations of the opcodes that make storages and tensors, and the only accepted names. Only pickle_read.c uses
  * them. */
 
-/* Maps a name from the file to a number in a table of thirteen, or fails. No other function interprets names, so none
+/* Maps a name from the file to its index in known_globals, or fails. No other function interprets names, so none
  * can become code. */
 deberta_status pickle_push_global(pickle *p, const char *module, size_t module_bytes, const char *name,
                                   size_t name_bytes);

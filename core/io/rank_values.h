@@ -1,4 +1,6 @@
-/* Named values that all ranks of a run must agree on; the ranks exchange their digests. SPDX-License-Identifier: MIT */
+/* Checks that all ranks of a run (processes by MPI) have the same named values; the ranks exchange their digests.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <jansson.h>

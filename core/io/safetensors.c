@@ -1,4 +1,5 @@
-/* Reads safetensors headers: u64 length, JSON object, data.
+/* Reads the header of a safetensors file: a u64 length, then JSON with dtype, shape and offsets of each tensor.
+ * checkpoint_read.c reads the values.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/safetensors.h"

@@ -1,4 +1,4 @@
-/* Reads the table of contents of a safetensors file (SPEC 10.1).
+/* Reads the table of contents of a safetensors file (SPEC 10.1): where the values of each tensor lie.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,6 @@
-/* Answers queries about an open model and its packed sections, and closes it. SPDX-License-Identifier: MIT */
+/* Describes an open model, digests its checkpoint, sizes the sections of its packed file, and closes it.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/load/model.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Lists the tensors that may stay unused, with the reasons. docs/followed.md shows the list; a test compares them.
+/* Refuses tensors of a checkpoint that nothing uses, among them those of adapters (LoRA and the like), and notes those
+ * that config.json turns off. docs/followed.md shows the lists; a test compares them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/load/model.h"

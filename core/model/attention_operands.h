@@ -56,7 +56,7 @@ void integer_rows_fill(const integer_rows *to, const kernels *table, const float
 void integer_panels_fill(const integer_panels *to, const kernels *table, const float *x, size_t x_panel_stride,
                          const float *factor, size_t panels, size_t depth);
 
-/* Returns the alignment of a row operand's first row: any row, or the first of a tile. */
+/* Returns the step between rows at which an operand may begin: 1 for floats, a tile for digits. */
 static inline size_t operand_row_step(const row_operand *rows) { return rows->floats ? 1 : DIGIT_TILE_ROWS; }
 
 /* Computes c = epilogue(rows from `row` on times panels from `panel` on); `to` gives everything except A, B and the

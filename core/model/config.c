@@ -313,7 +313,7 @@ static deberta_status read_relative_span(model_config *config, const config_sour
     return DEBERTA_OK;
 }
 
-/* Reads everything about absolute and relative positions. */
+/* Reads which positions, terms, shared projections and talking heads attention has. */
 static deberta_status read_positions(model_config *config, const config_source *source)
 {
     config->position_biased_input = true;

@@ -1,4 +1,5 @@
-/* Holds the list of keys and compares an object's keys with it. docs/followed.md shows the list; a test compares them.
+/* Holds the list of the keys of config.json and compares an object's keys with it. docs/followed.md shows the list; a
+ * test compares them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/config_keys.h"

@@ -1,4 +1,6 @@
-/* Multiplies by packed weights, as one product or cut into a grid for all threads. SPDX-License-Identifier: MIT */
+/* Multiplies rows of activations by packed weights, as one product or cut into a grid for all threads.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/model/linear.h"
 
 linear_product linear_plain(const packed_matrix *matrix, size_t rows, const float *a, size_t lda, float *c, size_t ldc)

@@ -1,4 +1,7 @@
-/* Computes PK and PQ of one layer, head by head. SPDX-License-Identifier: MIT */
+/* Multiplies the relative table by a layer's projections: position keys PK (for c2p) and position queries PQ (for p2c),
+ * head by head.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/model/positions.h"
 
 #include "core/model/linear.h"

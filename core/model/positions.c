@@ -1,4 +1,7 @@
-/* Maps a distance to a table row: buckets, clamps, and the map of a session. SPDX-License-Identifier: MIT */
+/* Maps a relative position (query minus key) to a row of the relative table: logarithmic buckets, clamped distances,
+ * and the map of a session.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/model/positions.h"
 #include "include/deberta_unstable.h"
 

@@ -1,6 +1,4 @@
-/* Finds tokens by their spelling.
- *
- * SPDX-License-Identifier: MIT */
+/* Finds added tokens, such as [MASK], in a text by their spelling. SPDX-License-Identifier: MIT */
 #include "core/text/added_tokens.h"
 
 #include <assert.h>

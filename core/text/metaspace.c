@@ -1,4 +1,5 @@
-/* Applies the steps of transformers 5, and maps the tokens' spans back through them.
+/* Tokenizes as transformers 5 does: applies its steps, cuts words by the unigram model, and maps the tokens' offsets
+ * back through the steps.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/metaspace.h"

@@ -1,6 +1,4 @@
-/* Decomposes, orders and composes a text, run by run.
- *
- * SPDX-License-Identifier: MIT */
+/* Normalises a text to NFC: decomposes, orders and composes it, run by run. SPDX-License-Identifier: MIT */
 #include "core/text/unicode.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Recognises the two templates of DeBERTa in their three notations.
+/* Recognises the two templates of special tokens around a text, [CLS] A [SEP] and that of pairs, in their three
+ * notations.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/post_processor.h"

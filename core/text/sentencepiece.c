@@ -1,4 +1,4 @@
-/* Tokenizes with SentencePiece vocabularies: maps a text to pieces, and the pieces' spans back.
+/* Tokenizes with SentencePiece vocabularies (v2, v3, mDeBERTa): maps a text to pieces, and the pieces' offsets back.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/sentencepiece.h"

@@ -1,4 +1,4 @@
-/* Stores the result of tokenizing in growing parallel arrays, and truncates it.
+/* Stores the result of tokenizing (ids, token types, offsets) in growing parallel arrays, and truncates it.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/token_list.h"

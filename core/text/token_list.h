@@ -1,4 +1,5 @@
-/* Holds the result of tokenizing: parallel arrays of ids, types, spans and roles, and the text of every token.
+/* Holds the result of tokenizing: parallel arrays of ids, token types, spans (offsets in the text) and roles, and the
+ * text of every token.
  *
  * A list is zero-initialised once, may be filled again and again (buffers stay, so that a loop over lines soon
  * allocates nothing), belongs to one caller at a time, and does not need the tokenizer after it is filled.

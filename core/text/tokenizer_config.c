@@ -1,4 +1,4 @@
-/* Reads the small JSON files next to a vocabulary.
+/* Reads the small JSON files next to a vocabulary: special tokens, added tokens, lower-casing.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/tokenizer_config.h"

@@ -1,4 +1,5 @@
-/* Encodes a text into tokens: framing, special tokens, the vocabulary between them, and spans in the caller's text.
+/* Turns a text into token ids with their offsets: the special tokens around it, the vocabulary between them, and the
+ * span of each token in the caller's text, in bytes and characters.
  *
  * SPDX-License-Identifier: MIT */
 #include <assert.h>

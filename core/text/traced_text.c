@@ -1,4 +1,5 @@
-/* Builds a text that records where its bytes came from.
+/* Builds a text that records, for each byte, which byte of its source it came from. tokenizer_encode.c computes the
+ * offsets of tokens by it.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/traced_text.h"

@@ -1,6 +1,4 @@
-/* Builds double arrays: finds places for the children of every node.
- *
- * SPDX-License-Identifier: MIT */
+/* Builds tries of texts as double arrays: finds places for the children of every node. SPDX-License-Identifier: MIT */
 #include "core/text/trie.h"
 
 #include <stdlib.h>

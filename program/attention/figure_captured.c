@@ -1,4 +1,5 @@
-/* Draws components as they were captured: `attention components`, `grid`, `mean` and `lines`.
+/* Draws attention maps as they were captured, probabilities, logits and their terms: `attention components`, `grid`,
+ * `mean` and `lines`.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_kind.h"

@@ -1,4 +1,4 @@
-/* `attention kernel` draws the position terms at each distance, over all texts of the input.
+/* `attention kernel` draws the position terms c2p and p2c at each distance, over all texts of the input.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"

@@ -1,6 +1,7 @@
-/* `deberta encode` writes hidden states, attention, components and head logits into one safetensors file of padded
- * tensors [B,N,...], with padding 0 and with the input, which `verify --expected` reads. Corpora are encoded by
- * encode_corpus.c.
+/* `deberta encode` writes hidden states, attention maps (terms, logits, probabilities) and head logits into one
+ * safetensors file of padded tensors [B,N,...], with padding 0 and with the input, which `verify --expected` reads.
+ * Corpora are encoded by encode_corpus.c.
+ *
  * SPDX-License-Identifier: MIT */
 #include "core/base/text.h"
 #include "output/json_text.h"

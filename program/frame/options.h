@@ -145,7 +145,11 @@ typedef struct option_group {
 } option_group;
 
 /* Whether and how a command's work is divided among several ranks. */
-typedef enum command_spread { SPREADS_NOT, SPREADS_STEPS /* steps of a training */, SPREADS_SHARDS } command_spread;
+typedef enum command_spread {
+    SPREADS_NOT,
+    SPREADS_STEPS, /* ranks share the steps of a training */
+    SPREADS_SHARDS /* ranks share the shards of a corpus */
+} command_spread;
 
 /* What a command writes to --out, with which the suffix of the name must agree (output_names.c). */
 typedef enum command_writes {

@@ -127,7 +127,7 @@ static void fill_table(chart_columns *c, const field_findings *f, chart_table *t
         if (name) add_row(c, f, table, cells, name, width_of(f, k, f->layers));
         if (k == FIELD_RUN) cells[TABLE_COLUMNS * table->rows - 1] = NULL;
     }
-    for (int k = 0; k < FIELD_FORMULAS && !f->length; k++) /* formulas are of texts of any length */
+    for (int k = 0; k < FIELD_FORMULAS && !f->length; k++) /* the formulas assume texts of any length */
         add_row(c, f, table, cells, formula_titles[k], formula_of(f, k, f->layers));
     c->table = table;
 }

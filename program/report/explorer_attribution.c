@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "include/deberta_training.h"
 #include "program/commands.h"
 #include "program/frame/open_model.h"
 #include "program/report/explorer_without.h"
@@ -18,7 +19,7 @@ enum { ENCODES_A_STEP = 3 }; /* forward, and twice as much backward */
 /* Returns why no text of this report is attributed, or NULL. */
 static const char *lack_of_report(const common_options *options)
 {
-    if (!training_is_built) return "the program was built without training, which has the gradients";
+    if (!deberta_training_is_built()) return "the program was built without training, which has the gradients";
     if (low_precision_name(options)) return "they are of float32 weights only";
     if (options->ablated.text) return "they are of the whole model, and this report removes terms";
     if (options->memory_limit_bytes) return "this report has a limit of memory";

@@ -1,4 +1,6 @@
-/* Finds modules and model files, checks them, and puts them into the page. SPDX-License-Identifier: MIT */
+/* Finds the WebAssembly modules and the files of the model, checks them, and puts them into the page of a report.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_parts.h"
 
 #include <dirent.h>

@@ -27,7 +27,7 @@ typedef struct tag_label {
 /* An entity, which has one label, or a token with its best labels. */
 typedef struct tagged {
     deberta_place place;
-    size_t token;      /* index of a token */
+    size_t token;      /* index of the token; unused for an entity */
     tag_label *labels; /* [count] */
     size_t count;
 } tagged;

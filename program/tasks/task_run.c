@@ -245,7 +245,7 @@ static deberta_status answer_window(task_run *run, deberta_error *err)
 
 /* --------------------------------------------------------------------------------------------------------- printing */
 
-/* Writes members of an object that is already open, after others unless `first`, and releases them. */
+/* Prints members into an open JSON object, after a comma unless `first`, and releases them. */
 static bool put_members(FILE *out, json_t *members, bool first, size_t flags)
 {
     if (!first && json_object_size(members)) fputs(", ", out);

@@ -15,6 +15,7 @@
 #include "core/io/checkpoint.h"
 #include "core/io/folder_kind.h"
 #include "core/io/mapped_file.h"
+#include "include/deberta_training.h"
 #include "output/json_text.h"
 #include "program/commands.h"
 #include "program/frame/open_model.h"
@@ -329,7 +330,7 @@ static int run_task(const common_options *common, deberta_training_task task)
     deberta_trainer *trainer = NULL;
     const train_options *o = (const train_options *)common;
     int status = EXIT_OK;
-    if (!training_is_built)
+    if (!deberta_training_is_built())
         usage_wrong(common, "this build has no training (it was configured with -Dtraining=disabled)");
     train_options_check(o);
     if (train_runs(o) && !o->segment) { /* checked before data and model are opened, which takes seconds */

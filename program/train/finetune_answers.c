@@ -1,6 +1,6 @@
-/* Reads questions about contexts: objects with "question", "context", "text", the answer, and "start", the character
- * of the context at which it begins; without "text" the context has no answer. A context that does not fit is cut
- * into windows that overlap by half.
+/* Reads questions about contexts, for fine-tuning: objects with "question"; "context"; "text", the answer; "start", the
+ * character of the context at which the answer begins. Without "text" the context has no answer. A context that does
+ * not fit is cut into windows that overlap by half.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

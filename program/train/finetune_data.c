@@ -74,8 +74,8 @@ static deberta_status choose_new_labels(finetune_reader *r, const char *text, de
                  outputs == 1 ? "" : "s", text);
 }
 
-/* Checks the kind of problem before labels are read, which would fail on data of another kind; the trainer refuses it
- * as well. */
+/* Refuses kinds of problems that are not trained, before reading labels would fail on their data; the trainer refuses
+ * them as well. */
 static deberta_status check_problem(const deberta_model *model, size_t outputs, deberta_error *err)
 {
     const deberta_model_info *info = deberta_model_describe(model);

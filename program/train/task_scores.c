@@ -1,4 +1,7 @@
-/* Computes scores of classes, regressions and choices. SPDX-License-Identifier: MIT */
+/* Computes scores of held-out examples: accuracy and macro F1 of classes, correlations of regressions, accuracy of
+ * choices.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/train/task_scores.h"
 
 #include <math.h>

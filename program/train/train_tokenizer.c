@@ -75,7 +75,7 @@ static int train_tokenizer_run(const common_options *options)
     deberta_error error = {0};
     double bits = 0;
     bool is_new = false;
-    if (!training_is_built)
+    if (!deberta_training_is_built())
         usage_wrong(options, "this build has no training (it was configured with -Dtraining=disabled)");
     check_shape(o);
     const char *folder = options_out(options);

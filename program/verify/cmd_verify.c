@@ -6,6 +6,7 @@
 
 #include "core/base/numbers.h"
 #include "core/base/text.h"
+#include "include/deberta_training.h"
 #include "program/commands.h"
 #include "program/frame/ablate.h"
 #include "program/frame/figure_style.h"
@@ -192,7 +193,7 @@ static int audit_run(const verify_request *request, const verify_output *to)
                                        .published = request->published,
                                        .files = &request->reading.files,
                                        .segments = request->segments};
-    if (!training_is_built)
+    if (!deberta_training_is_built())
         usage_wrong(options, "--audit: this build has no training (it was configured with -Dtraining=disabled)");
     if (to->paths.figure_count)
         usage_wrong(options, "--out: '%s' is a picture, and --audit draws none", to->paths.figures[0]);

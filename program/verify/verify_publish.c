@@ -76,8 +76,8 @@ static deberta_status digest_outputs(const common_options *options, const char *
 
 /* ----------------------------------------------------------------------------------------------------------- training */
 
-/* Digests four steps of training. A loss is a sum over all computed values, and that of a later step depends on every
- * weight that the steps before have changed. */
+/* Digests the losses and gradient norms of four steps of training. Each depends on every weight that the steps before
+ * have changed. */
 static deberta_status digest_training(const common_options *options, const char *path, size_t vocabulary,
                                       digests *found, deberta_error *err)
 {

@@ -74,7 +74,7 @@ VF size_t strip_rows_of(const integer_gemm_task *task, const tile_block *block)
 
 static const float zeros[STRIP_PANELS * PANEL];
 
-/* Begins the strip at row and panel; past the end of the block, rows stays 0. */
+/* Begins the strip at row and panel, or at the next panels after the last row; past the last panel, rows stays 0. */
 VF void begin_strip(const integer_format format, tile_epilogue *at)
 {
     const integer_gemm_task *task = at->task;

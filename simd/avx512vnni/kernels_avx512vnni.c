@@ -1,4 +1,5 @@
-/* Computes integer products on AVX-512 with VNNI; the avx512 tier provides all other kernels.
+/* Computes integer products on AVX-512 with VNNI, by the loops of simd/tmpl/integer_dot_tmpl.h; the avx512 tier
+ * provides all other kernels.
  *
  * One digit: 8 x 3 panels, 24 of 32 registers accumulate, 11 loads for 24 products. Two digits: 6 x 2 panels with two
  * sums, 16 loads for 36 products.

@@ -1,5 +1,5 @@
-/* Computes integer products on AVX2 with AVX-VNNI: the 256-bit, VEX-encoded vpdpbusd of processors that have no
- * AVX-512.
+/* Computes integer products on AVX2 with AVX-VNNI (the 256-bit, VEX-encoded vpdpbusd of processors that have no
+ * AVX-512), by the loops of simd/tmpl/integer_dot_tmpl.h; the avx2 tier provides all other kernels.
  *
  * One digit: 6 rows x 1 panel of two vectors, 12 of 16 registers accumulate, 8 loads for 12 products. Two digits: 3
  * rows with two sums; the weights' low digits are multiplied from memory.

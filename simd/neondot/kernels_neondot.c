@@ -1,5 +1,6 @@
-/* Computes integer products on NEON with the dot product of Armv8.2, of signed bytes. Activations are shifted to -128
- * ... 127, which costs one instruction per row and quad.
+/* Computes integer products on NEON with the dot product of Armv8.2, of signed bytes, by the loops of
+ * simd/tmpl/integer_dot_tmpl.h; the neon tier provides all other kernels. Activations are shifted to -128 ... 127,
+ * which costs one instruction per row and quad.
  *
  * One digit: 6 rows x 1 panel of four vectors, 24 of 32 registers accumulate. Two digits: 2 rows with two sums.
  *

@@ -1,4 +1,5 @@
-/* Computes integer products on NEON with the mixed dot product of Armv8.6 (I8MM). Activations are used as stored.
+/* Computes integer products on NEON with the mixed dot product of Armv8.6 (I8MM), by the loops of
+ * simd/tmpl/integer_dot_tmpl.h; the neon tier provides all other kernels. Activations are used as stored.
  *
  * One digit: 6 rows x 1 panel of four vectors, 24 of 32 registers accumulate. Two digits: 2 rows with two sums.
  *

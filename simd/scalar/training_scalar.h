@@ -1,4 +1,5 @@
-/* Implements the kernels of training in plain C; kernels_scalar.c includes this file once with its names set.
+/* Implements the kernels of training in plain C: backward passes of layer norm, activation and softmax, sums over rows,
+ * AdamW, dropout. kernels_scalar.c includes this file once with its names set.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

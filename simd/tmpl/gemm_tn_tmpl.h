@@ -34,7 +34,7 @@ typedef struct tn_fetch {
     size_t ld;
 } tn_fetch;
 
-/* Returns the level of a part's sum: above the levels that are added to it. */
+/* Returns the number of trailing one bits of part: the level at which the tree keeps its sum. */
 static size_t VF_NAME(tn_level)(size_t part)
 {
     size_t level = 0;

@@ -1,4 +1,4 @@
-/* The common code of integer products: conversion of sums to float32 before the scales, and prefetching of the next
+/* Has the common code of integer products: it converts sums to float32 before the scales, and prefetches the next
  * panels.
  *
  * SPDX-License-Identifier: MIT */

@@ -1,6 +1,16 @@
 /* Collects every kernel body. simd/<isa>/kernels_<isa>.c includes its vocabulary and its tile sizes first, and then
  * compiles the bodies for its instruction set.
  *
+ *     row_tmpl.h              softmax, layer norm, activations
+ *     gemm_tmpl.h             products, packed panels
+ *     position_bias_tmpl.h    c2p and p2c at the distances of a tile
+ *     math_formulas_tmpl.h    exp, gelu, tanh
+ *     training_row_tmpl.h     backward of layer norm, activation, softmax; gradients by position; AdamW, XAdam
+ *     gemm_tn_tmpl.h          gradients of weights
+ *     sum_rows_tmpl.h         sums over rows, such as gradients of biases
+ *     dropout_tmpl.h          dropout masks
+ *     quantize_tmpl.h         integers of low precision; their products: integer_*.h
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* Implements position_bias_f32: the position terms of one tile of 16 keys, without a transpose, a gather or an index
- * matrix.
+/* Implements position_bias_f32: the position terms c2p and p2c of the logits of one tile of 16 keys, read from the
+ * strips at each relative position, without a transpose, a gather or an index matrix.
  *
  * Lane l of query i needs table row row_of[i - l].
  *   p2c: the strip is transposed, T[row][16 keys], so lane l must come from T[row_of[i - l]][l]. Blending does it for

@@ -1,5 +1,6 @@
-/* Implements the kernels of the backward pass and of the optimiser that work row by row or number by number. Sums have
- * the 16 partials of row_tmpl.h.
+/* Implements the kernels of training that work row by row or number by number: backward passes of layer norm,
+ * activation and softmax, sums of gradients by table row (fold_runs_f32), and the arithmetic of AdamW and XAdam
+ * (adam_f32). Sums have the 16 partials of row_tmpl.h.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,7 @@
-/* Compiles the tier of WebAssembly twice, with relaxed_madd and without (vec_wasm.h). SPDX-License-Identifier: MIT */
+/* Compiles the tier of WebAssembly twice, with relaxed_madd and without (vec_wasm.h). The bodies of its kernels are in
+ * simd/tmpl (softmax: row_tmpl.h); kernels_tmpl.h says which file has what.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "simd/wasm/vec_wasm.h"
 #include "simd/wasm/tune_wasm.h"
 #define INTEGER_GEMM "simd/wasm/integer_wasm.h"

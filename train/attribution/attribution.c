@@ -1,4 +1,5 @@
-/* Runs the points of a path, a batch at a time, and sums the shares that their gradients give.
+/* Implements deberta_attribute by integrated gradients or gradient times input: runs the points of a path from a
+ * baseline to the text, a batch at a time, and sums the shares that their gradients give.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>

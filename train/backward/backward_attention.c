@@ -1,5 +1,5 @@
-/* Runs the backward attention: one task per head and part; each processes its sequences in order, block by block of
- * queries.
+/* Runs the backward pass of attention as tasks for the threads: one per head and part; each processes its sequences in
+ * order, block by block of queries.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/backward_parts.h"

@@ -1,4 +1,5 @@
-/* Recomputes the logits of a block and a chunk, and derives every gradient from products with dS.
+/* Recomputes the logits and probabilities of a block of queries and a chunk of keys, and derives the gradients of
+ * queries, keys, values and position tables (c2p, p2c) from products with dS.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/backward_chunk.h"

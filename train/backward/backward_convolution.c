@@ -1,4 +1,4 @@
-/* Computes gradients of the convolution after layer 0 as products with the neighbours that each token saw.
+/* Computes the gradients of v2-xlarge's convolution after layer 0 as products with the neighbours that each token saw.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>

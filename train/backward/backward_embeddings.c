@@ -1,4 +1,6 @@
-/* Sums gradients of looked-up rows into the tables of words, types and positions. SPDX-License-Identifier: MIT */
+/* Sums the gradients of looked-up embeddings into the tables of words, token types and absolute positions.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/backward/backward_parts.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Runs the backward pass of a layer over both norms, the feed-forward, the output projection, attention and the
- * projections.
+/* Runs the backward pass of a layer over both layer norms, the feed-forward, the output projection, attention and the
+ * projections. The arithmetic of layer-norm backward is layernorm_backward_f32 in simd/tmpl/training_row_tmpl.h.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/backward_layer.h"

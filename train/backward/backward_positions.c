@@ -1,4 +1,4 @@
-/* Sums gradients of PK and PQ over parts, projects them to weights, and propagates them through the relative table.
+/* Sums the gradients of PK and PQ over parts, projects them to weights, and propagates them through the relative table.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/backward_parts.h"

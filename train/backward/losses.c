@@ -1,4 +1,5 @@
-/* Computes softmaxes over rows of logits, the losses from them, and their gradients in place.
+/* Computes losses from rows of logits, with softmax: cross entropy, binary cross entropy, squared error; and their
+ * gradients in place.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/heads.h"

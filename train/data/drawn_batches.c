@@ -12,7 +12,7 @@ struct drawn_batches {
     const corpus *corpus;
     drawn_options options;
     batch_order order;
-    size_t *lengths, *shard_of; /* [order.count]: sequences of the current step */
+    size_t *lengths, *shard_of; /* [order.count]: tokens and shard of each sequence of the step */
     size_t lengths_capacity, shards_capacity;
 };
 

@@ -1,4 +1,7 @@
-/* Chooses tokens to guess, as spans of words or singly, and hides them. SPDX-License-Identifier: MIT */
+/* Chooses the tokens that a masked language model must guess, as spans of words or singly, and replaces them by [MASK],
+ * by others, or by themselves.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/data/masking.h"
 
 #include <math.h>

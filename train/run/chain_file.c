@@ -1,4 +1,7 @@
-/* Parses chain.jsonl strictly: a line is what chain_print_record writes, to the byte. SPDX-License-Identifier: MIT */
+/* Parses chain.jsonl strictly (a line is what chain_print_record writes, to the byte), and computes the link of each
+ * line by SHA-256.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/run/chain_file.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Writes, checks, finds and removes checkpoints; no reader ever sees a half-written one.
+/* Writes, checks, finds and removes the checkpoints of a training run, from which it resumes; no reader ever sees a
+ * half-written one.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/run/run_parts.h"

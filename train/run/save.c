@@ -1,4 +1,5 @@
-/* Writes gradients, moments and models as safetensors, with the other files that a model's folder needs.
+/* Writes trained models, their gradients and the optimiser's moments as safetensors, with the other files that a
+ * model's folder needs.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/run/save.h"

@@ -1,4 +1,7 @@
-/* Digests blocks of tensors on all threads, then the list of their digests. SPDX-License-Identifier: MIT */
+/* Digests the weights and moments of a run by SHA-256: blocks of tensors on all threads, then the list of their
+ * digests.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/run/state_digest.h"
 
 #include <stdlib.h>

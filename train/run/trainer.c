@@ -72,6 +72,8 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     return DEBERTA_OK;
 }
 
+int deberta_training_is_built(void) { return 1; }
+
 void deberta_trainer_set_defaults(deberta_trainer_options *options)
 {
     *options = (deberta_trainer_options)DEBERTA_TRAINER_DEFAULTS;

@@ -1,4 +1,5 @@
-/* Adds finished groups to their neighbours, level by level; arrays are swapped instead of copied.
+/* Sums the gradients of the groups of shards in the order of a tree: adds finished groups to their neighbours, level by
+ * level; arrays are swapped instead of copied.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/shard_groups.h"

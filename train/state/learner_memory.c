@@ -1,4 +1,6 @@
-/* Computes the size of the memory of steps, and assigns its pieces. SPDX-License-Identifier: MIT */
+/* Computes the size of the memory of training steps (records, gradients, scratch), and assigns its pieces.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/state/learner.h"
 
 #include <stdlib.h>

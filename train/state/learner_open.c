@@ -192,7 +192,8 @@ static deberta_status open_model(learner *l, const char *folder, deberta_error *
 
 deberta_status learner_take_parameters(learner *l, deberta_error *err)
 {
-    /* else the step packs the tables: with its dropout, or without for held-out data */
+    /* Without dropout, packs the tables here; otherwise the step packs them, with its dropout, or without for held-out
+     * data. */
     const bool folds = !l->options.drops;
     executor_begin(l->session->executor);
     const deberta_status status = model_read_again(l->own_model, folds, learner_kernels(l), l->session->executor, err);

@@ -1,4 +1,5 @@
-/* Computes rates and factors of a step in double; the kernel updates the weights in parts.
+/* Computes learning rates, clipping and bias corrections of a step of AdamW or XAdam in double. The kernel adam_f32
+ * (simd/tmpl/training_row_tmpl.h) updates moments and weights with them, in parts.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/optimizer.h"

@@ -1,5 +1,6 @@
-/* Optimisers, schedules and the norm of the gradients (docs/training.md). Numbers of a step are double, computed with
- * +, -, x, / and square roots alone; elements are float32, updated by the kernel adam_f32.
+/* Declares the optimisers AdamW and XAdam, the schedules of the learning rate, and the norm of the gradients
+ * (docs/training.md). Numbers of a step are double, computed with +, -, x, / and square roots alone; elements are
+ * float32, updated by the kernel adam_f32 (simd/tmpl/training_row_tmpl.h).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -17,7 +17,8 @@ void step_dropout_number(const step_state *step, const step_batch *batch)
     }
 }
 
-/* Writes R of one layer after dropout to dropped_table and, last row first, to dropped_reversed. */
+/* Writes the relative table R after the dropout of one layer to dropped_table and, last row first, to
+ * dropped_reversed. */
 static void drop_table(const step_state *step, size_t layer)
 {
     const learner *l = step->learner;

@@ -17,7 +17,7 @@ typedef struct run_parts {
     run_part items[2];
     size_t count;
     training_pair *pair;      /* the pair; NULL: one model */
-    deberta_dtype save_dtype; /* dtype of models from which no run resumes */
+    deberta_dtype save_dtype; /* dtype of models saved for use, not for resuming */
 } run_parts;
 
 /* Returns the number of completed updates. */

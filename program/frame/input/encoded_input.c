@@ -1,4 +1,7 @@
-/* Lists and computes the tensors of an encoded input, and walks them row by row. SPDX-License-Identifier: MIT */
+/* Lists and computes the tensors of an encoded input (hidden states, attention maps, logits of heads), and walks them
+ * row by row.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/input/encoded_input.h"
 
 #include <string.h>

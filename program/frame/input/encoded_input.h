@@ -1,5 +1,5 @@
-/* Presents an encoded input as tensors, with their names, shapes, and values row by row. `encode` writes them;
- * `verify --expected` compares them with those of a file.
+/* Presents an encoded input as tensors (hidden states, attention maps, logits of heads), with their names, shapes, and
+ * values row by row. `encode` writes them; `verify --expected` compares them with those of a file.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,5 @@
-/* Reads the one source that the command line names into a padded matrix, and packs it into a ragged batch.
+/* Reads the one source that the command line names into a padded matrix, leaves its padding out, and packs the rest
+ * into a ragged batch.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/input/input.h"

@@ -1,4 +1,4 @@
-/* Reads the user's input, in any of its forms, as one ragged batch that remembers its original layout.
+/* Reads the user's input, in any of its forms, as one ragged batch without padding that remembers its original layout.
  *
  * The sources, of which one is given: --text S (may be repeated; --pair S adds a second segment), --file FILE of
  * lines ("-": standard input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors,

@@ -1,4 +1,5 @@
-/* Extracts bpe_encoder.bin from its container, and builds a vocabulary from it.
+/* Reads bpe_encoder.bin, Microsoft's file of v1's vocabulary: takes words and merges out of its pickle, and builds a
+ * byte-level vocabulary from them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/bpe_files.h"

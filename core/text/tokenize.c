@@ -1,4 +1,6 @@
-/* Implements deberta_tokenize, a token_list behind the public view of it, and locates its tokens in a text.
+/* Implements deberta_tokenize and deberta_token_place for callers of the library: ids and offsets of a text, as a view
+ * of a token_list.
+ *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>

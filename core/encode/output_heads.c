@@ -1,4 +1,5 @@
-/* Computes the heads on the last encoded batch (SPEC 8), one block of positions at a time.
+/* Computes the logits of the output heads on the last encoded batch (SPEC 8): masked words (mlm, mlm_emd), replaced
+ * tokens (rtd), sequence, token, spans of answers (qa); one block of positions at a time.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
