@@ -80,7 +80,7 @@ char *path_join(const char *folder, const char *name);
 /* These functions flush streams, read lines, and close streams, because the plain calls can miss errors.
  *
  * A write that fails in the middle drops its bytes and leaves a mark at the stream (ferror); the next fflush or fclose
- * may succeed. So stream_flush and stream_close check the mark. tools/gates/lint.py rejects any other fflush or fclose. */
+ * may succeed. So stream_flush and stream_close check the mark. tools/gates/lint.py rejects other fflush and fclose. */
 
 /* Flushes the stream. False if anything that was ever written to it is lost; errno is that of this attempt; after an
  * earlier failure, its errno if still set, or EIO. The mark stays, so a later call still reports the loss. */

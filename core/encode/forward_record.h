@@ -1,5 +1,5 @@
-/* Describes what a forward pass of training records for the backward pass: queries, keys, values, softmax statistics and
- * the sums before norms of every layer; and what training changes in it: dropout, embeddings, positions.
+/* Describes what a forward pass of training records for the backward pass: queries, keys, values, softmax statistics
+ * and the sums before norms of every layer; and what training changes in it: dropout, embeddings, positions.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
