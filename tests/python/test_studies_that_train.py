@@ -292,6 +292,19 @@ def test_a_training_in_pieces_has_the_same_bits(tmp_path, monkeypatch):
     assert all(any((kept[k][name] != kept[k + 1][name]).any() for name in kept[2]) for k in (0, 1))
 
 
+def test_longer_run_has_the_losses_of_its_file():
+    """What one order of the sums and another start move the held-out loss by, from the file; the first order stands beside its own losses."""
+    with open(DATA / "seeds-long.csv", encoding="utf-8") as file:
+        rows = {(one["start"], one["shards"], one["few"], one["step"]): one for one in csv.DictReader(file)}
+    page = (ROOT / "docs" / "studies" / "seeds.md").read_text(encoding="utf-8")
+    steps = [str(step) for step in range(800, 6401, 800)]
+    loss = {key: [float(rows[(*key, "0", step)]["held_out"]) for step in steps] for key in (("1", "16"), ("1", "1"), ("2", "16"))}
+    for key, line in ((("1", "1"), "sums in 1 part"), (("2", "16"), "another start")):
+        assert f"| {line} | {' | '.join(f'{one - base:+.5f}' for one, base in zip(loss[key], loss['1', '16']))} |" in page
+    assert f"| sums in 16 parts | {' | '.join(f'{one:.4f}' for one in loss['1', '16'])} |" in page
+    assert [seeds.Run(few=True).base, seeds.Run(start=2).base] == [seeds.Run(few=True), seeds.Run()]
+
+
 def test_square_tells_what_was_put_in():
     rows = [{"start": i + 1, "order": j + 1, "masks": (i + j) % 5 + 1, "moved": -1, "loss": 1 + 0.1 * i + 0.01 * (j % 2)} for i in range(5) for j in range(5)]
     (start, order, masks), rest, _ = seeds.square(rows)
