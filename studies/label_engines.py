@@ -2,6 +2,7 @@
 
 int8 of ONNX Runtime: "dynamic" is its default (one scale a matrix, activations scaled by the batch), "channel" has a scale an output channel of the weights,
 "7 bit" weights of seven bits besides, as it advises for processors without VNNI, "static" scales of activations that were measured before.
+"precise" is the same file with the option of a session, session.x64quantprecision, which keeps products of bytes from overflowing where VNNI is missing.
 Of OpenVINO it is NNCF's, of PyTorch `quantize_dynamic` of linear layers.
 
 Packages are imported by the engine that uses them. SPDX-License-Identifier: MIT
@@ -56,9 +57,9 @@ def pytorch(precision):
     return opened
 
 
-def onnx(name):
+def onnx(name, precise=False):
     def opened(work, threads):
-        session = engines.onnx_session(work / f"model{name}.onnx", threads)
+        session = engines.onnx_session(work / f"model{name}.onnx", threads, {"session.x64quantprecision": "1"} if precise else {})
         return lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
     return opened
 
@@ -74,6 +75,8 @@ ENGINES = {"deberta": deberta("float32"), "deberta int16": deberta("int16"), "de
            "torch": pytorch("float32"), "torch bfloat16": pytorch("bfloat16"), "torch int8": pytorch("int8"),
            "onnxruntime": onnx(""), "onnxruntime int8 dynamic": onnx("-int8"), "onnxruntime int8 channel": onnx("-int8-channel"),
            "onnxruntime int8 7 bit": onnx("-int8-7bit"), "onnxruntime int8 static": onnx("-int8-static"),
+           "onnxruntime int8 dynamic precise": onnx("-int8", True), "onnxruntime int8 channel precise": onnx("-int8-channel", True),
+           "onnxruntime int8 static precise": onnx("-int8-static", True),
            "openvino": openvino("model.onnx", "f32"), "openvino bfloat16": openvino("model.onnx", "bf16"), "openvino int8": openvino("model-int8.xml", "f32")}
 
 
@@ -88,7 +91,7 @@ def packages(engines):
 # -------------------------------------------------------------------------------------------------------------- graphs
 
 
-def write_graphs(model, work, scales):
+def write_graphs(model, work, scales, engines):
     """The model in float32 for transformers and this program, as a graph, and quantised; static scales where there are texts for them."""
     import torch
     import transformers
@@ -97,11 +100,14 @@ def write_graphs(model, work, scales):
     plain, folded = work / "model.onnx", work / "model-folded.onnx"
     export(module, plain)
     graphs.fold(plain, folded)
-    for name, told in {"": {}, "-channel": {"per_channel": True}, "-7bit": {"per_channel": True, "reduce_range": True}}.items():
-        graphs.quantise(folded, work / f"model-int8{name}.onnx", **told)
-    if scales:
-        texts = [(np.array([ids], np.int64), np.ones((1, len(ids)), np.int64)) for ids in scales]
+    asked = {engine.removesuffix(" precise") for engine in engines}
+    for kind, name, told in (("dynamic", "", {}), ("channel", "-channel", {"per_channel": True}), ("7 bit", "-7bit", {"per_channel": True, "reduce_range": True})):
+        if f"onnxruntime int8 {kind}" in asked:
+            graphs.quantise(folded, work / f"model-int8{name}.onnx", **told)
+    texts = [(np.array([ids], np.int64), np.ones((1, len(ids)), np.int64)) for ids in scales]
+    if texts and "onnxruntime int8 static" in asked:
         quantise_static(folded, work / "model-int8-static.onnx", texts)
+    if texts and "openvino int8" in asked:
         graphs.calibrate(plain, work / "model-int8.xml", texts)
     folded.unlink()
 

@@ -2,6 +2,7 @@
 """Whose answers depend on the processor, the batch, the order, the threads? The same texts through several engines and conditions.
 
     studies/label_flips.py prepare MODEL --work W [--corpus CORPUS] [--hide]   texts as ids, graphs, quantised graphs, copies of libraries
+    studies/label_flips.py prepare MODEL --work W --asked FILE --scales FILE   the same of labelled texts, a tabulator between label and text
     studies/label_flips.py run --work W [--engines E,...] [--conditions C,...] [--texts N]   the logits that W lacks, one fresh process each
     studies/label_flips.py run --work W --engines deberta --conditions aarch64 --aarch64 'qemu-aarch64-static -cpu max build-arm64/deberta'
     studies/label_flips.py table --work W RESULTS.csv      counts and intervals, for studies/labels.py
@@ -71,6 +72,11 @@ def calibration_texts(corpus):
     return [sentences(one)[0] for one in random.Random(3).sample(seen, 4 * CALIBRATION) if sentences(one)]
 
 
+def labelled_texts(path):
+    """Of a file of labelled texts; each is a paragraph of its own."""
+    return [("own", k, line.split("\t", 1)[1]) for k, line in enumerate(lines(path))]
+
+
 def ids_of(model, texts):
     import deberta_c
     with deberta_c.Model(str(model), threads=1) as opened:
@@ -81,14 +87,16 @@ def prepare(options):
     import label_engines
     work = options.work
     (work / "logits").mkdir(parents=True, exist_ok=True)
-    texts = list({one[2]: one for one in drawn_texts(options.corpus)}.values())
+    asked = labelled_texts(options.asked) if options.asked else drawn_texts(options.corpus)
+    texts = list({one[2]: one for one in asked}.values())
     kept = [(one, ids) for one, ids in zip(texts, ids_of(options.model, [one[2] for one in texts])) if SHORTEST <= len(ids) <= LONGEST]
     random.Random(2).shuffle(kept)
     with open(work / "texts.json", "w", encoding="utf-8") as file:
         json.dump([{"kind": kind, "paragraph": paragraph, "ids": ids} for (kind, paragraph, _), ids in kept], file)
-    scales = [ids for ids in ids_of(options.model, calibration_texts(options.corpus)) if SHORTEST <= len(ids) <= LONGEST][:CALIBRATION]
+    seen = [one[2] for one in labelled_texts(options.scales)] if options.scales else calibration_texts(options.corpus)
+    scales = [ids for ids in ids_of(options.model, seen) if SHORTEST <= len(ids) <= LONGEST][:CALIBRATION]
     if any(not engine.startswith("deberta") for engine in options.engines):
-        label_engines.write_graphs(options.model, work, scales)
+        label_engines.write_graphs(options.model, work, scales, options.engines)
     else:
         (work / "model").symlink_to(options.model.resolve())
     if options.hide:
@@ -202,6 +210,8 @@ def rows_of(work):
             count -= count % BATCH
         for kind in ("all", "own", "other"):
             chosen = np.flatnonzero((kinds[:count] == kind) | (kind == "all"))
+            if not len(chosen):
+                continue
             label = condition if against[0] == engine else "PyTorch float32"
             yield {"engine": engine, "against": label, "kind": kind, **compared(one[chosen], other[chosen], paragraphs[chosen])}
 
@@ -220,6 +230,8 @@ def main():
     parser.add_argument("out", nargs="?", help="prepare: the model; table: the results")
     parser.add_argument("--work", type=Path, required=True, help="folder for texts, graphs and logits")
     parser.add_argument("--corpus", type=Path, help="folder of train.txt and valid.txt (docs/studies/data); default: the sentences of the repository")
+    parser.add_argument("--asked", type=Path, help="prepare: labelled texts in place of the corpus")
+    parser.add_argument("--scales", type=Path, help="prepare: labelled texts for static scales, of the training")
     parser.add_argument("--hide", action="store_true", help="prepare: copies of libraries for conditions with hidden features")
     parser.add_argument("--aarch64", metavar="COMMAND", help="run: an emulator and this project's program, for the condition of that name")
     parser.add_argument("--engines", type=lambda text: text.split(","), default=list(ENGINES))

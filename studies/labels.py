@@ -65,13 +65,14 @@ def tabulate(s, found, engines):
     for engine in few:
         rows = [found.get((engine, condition, "all")) for condition in there]
         table.add(engine, *("-" if row is None else f"{row['flips']}; {row['bits']:,} of {row['texts']:,}" for row in rows))
-    table = s.add_table("kinds", "Another label, by kind of text, of 1,000; pairs of texts ranked otherwise, of 100,000",
-                        ["engine", "against", "own books", "another book", "pairs"])
-    for engine in engines:
-        for condition, shown in SHOWN.items():
-            rows = [found.get((engine, condition, kind)) for kind in ("own", "other", "all")]
-            if all(rows) and rows[2]["flips"]:
-                table.add(engine, shown, *(f"{1000 * row['flips'] / row['texts']:.1f}" for row in rows[:2]), rows[2]["reordered"])
+    if any(kind == "other" for _, _, kind in found):
+        table = s.add_table("kinds", "Another label, by kind of text, of 1,000; pairs of texts ranked otherwise, of 100,000",
+                            ["engine", "against", "own books", "another book", "pairs"])
+        for engine in engines:
+            for condition, shown in SHOWN.items():
+                rows = [found.get((engine, condition, kind)) for kind in ("own", "other", "all")]
+                if all(rows) and rows[2]["flips"]:
+                    table.add(engine, shown, *(f"{1000 * row['flips'] / row['texts']:.1f}" for row in rows[:2]), rows[2]["reordered"])
     if any(against == "PyTorch float32" for _, against, _ in found):
         table = s.add_table("float32", "Another label than PyTorch's float32, all in batches of 32", ["engine", "texts", "another label (95 %)"])
         for engine in engines:

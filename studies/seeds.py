@@ -2,12 +2,14 @@
 """What is a seed made of, and how many does a sentence need?
 
     python3 studies/seeds.py docs/studies/data/seeds.csv --grid docs/studies/data/grid-seeds.csv --clipping docs/studies/data/clipping-seeds.csv
+    python3 studies/seeds.py --long docs/studies/data/seeds-long.csv
 
 Puts to the test: training is chaotic, so rounding is noise like any other; a few seeds are enough to tell cells of a grid apart.
 --train STATE --corpus FOLDER trains what STATE lacks and writes the table of losses; --quick trains three models on sentences of the repository.
 SPDX-License-Identifier: MIT
 """
 from pathlib import Path
+from typing import NamedTuple
 
 import study
 import numpy as np
@@ -19,25 +21,49 @@ SQUARE = 5  # starts, orders and masks, in a Latin square
 PLACES = (0, 1001, 5003, 9001, 15013)  # of a weight that is moved by one unit in its last place
 MOVED = "deberta.encoder.layer.0.intermediate.dense.weight"
 GRID = study_models.GRID
+LONG, KEPT = 6400, 8  # steps of --long, and how often its weights are kept and measured
+LOGGED = (100, 200, 400)  # steps before those whose loss of the training is told as well
+SHARDS = 16  # parts that sums over tokens are cut into, unless a setting says otherwise
 
 
-def recipe(stream, start, order, masks, moved=None):
+class Run(NamedTuple):
+    """Of --long: the seeds of start, order and masks, the parts of sums, and whether it reads the few sentences of the repository again and again."""
+
+    start: int = 1
+    order: int = 1
+    masks: int = 1
+    shards: int = SHARDS
+    few: bool = False
+
+    @property
+    def base(self):
+        """What it is compared with."""
+        return Run(few=self.few)
+
+    @property
+    def shown(self):
+        what = "another start" if self.start > 1 else "another order" if self.order > 1 else f"sums in {self.shards} part{'s' if self.shards > 1 else ''}"
+        return f"{what}, few texts" if self.few else what
+
+
+def recipe(stream, start, order, masks, moved=None, shards=SHARDS, steps=GRID.steps):
     """Full terms without a decoder, as in the grid: weights of one seed, texts of another, masks of a third."""
-    name = f"start{start}-order{order}-masks{masks}{'' if moved is None else f'-moved{moved}'}"
+    more = [f"moved{moved}"] * (moved is not None) + [f"shards{shards}"] * (shards != SHARDS) + [f"steps{steps}"] * (steps != GRID.steps)
+    name = "-".join([f"start{start}", f"order{order}", f"masks{masks}", *more])
     config = {key: value for key, value in study_models.configuration(["c2p", "p2c"], GRID.length, GRID.length, False).items()
               if key not in ("scaled_start", "enhanced_mask_decoder")}
     config = {**trained.SHAPE, **config}
-    return trained.Recipe(name, config, lambda: batches(stream, order, masks), GRID.steps, study_models.WARM_UP, start, decay=study_models.WEIGHT_DECAY,
-                          epsilon=study_models.EPSILON, start=lambda here, threads: begun(here, threads, start, moved))
+    return trained.Recipe(name, config, lambda: batches(stream, order, masks, steps), steps, study_models.WARM_UP, start, decay=study_models.WEIGHT_DECAY,
+                          epsilon=study_models.EPSILON, start=lambda here, threads: begun(here, threads, start, moved), shards=shards)
 
 
-def batches(stream, order, masks):
+def batches(stream, order, masks, steps=GRID.steps):
     """All steps in one shape; the rest of a step of short texts are single characters without a label."""
     rows = study_models.TOKENS_PER_STEP // min(length for _, length in GRID.short)
-    shape = GRID.steps, rows, GRID.length
+    shape = steps, rows, GRID.length
     ids, there, labels = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.full(shape, trained.NOT_ASKED, np.int32)
     there[:, :, 0] = 1
-    for step in range(GRID.steps):
+    for step in range(steps):
         length = next((length for until, length in GRID.short if step < until), GRID.length)
         begins = stream.starts[: np.searchsorted(stream.starts, len(stream.ids) - length)]
         at = np.random.default_rng([order, step]).choice(begins, study_models.TOKENS_PER_STEP // length)
@@ -85,16 +111,42 @@ def settings_of(quick):
     return [*moved, *((i + 1, j + 1, (i + j) % SQUARE + 1, None) for i in range(SQUARE) for j in range(SQUARE) if i or j)]
 
 
-def measure(folder, settings, held_out):
-    """Mean held-out loss, and the losses of some steps of the training."""
+def held_out_loss(folder, held_out):
     ids, places, labels = held_out
     found = trained.logits(folder, ids, "mlm").astype(float)
     found = np.take_along_axis(found, places[:, :, None], 1)
     top = found.max(-1)
     losses = top + np.log(np.exp(found - top[..., None]).sum(-1)) - np.take_along_axis(found, labels[:, :, None], 2)[..., 0]
+    return float(losses.mean())
+
+
+def measure(folder, settings, held_out):
+    """Mean held-out loss, and the losses of some steps of the training."""
     start, order, masks, moved = settings
     steps = {f"step{one['step']}": one["loss"] for one in trained.log(folder) if one["step"] in (1, 10, 100, GRID.steps)}
-    yield {"start": start, "order": order, "masks": masks, "moved": -1 if moved is None else moved, "loss": float(losses.mean()), **steps}
+    yield {"start": start, "order": order, "masks": masks, "moved": -1 if moved is None else moved, "loss": held_out_loss(folder, held_out), **steps}
+
+
+def long_runs(quick):
+    """Sums in three orders and another start; --quick has two orders of sums, on few texts."""
+    few = [Run(few=True), Run(shards=1, few=True)]
+    return few if quick else [Run(), Run(shards=1), Run(start=2), Run(shards=4)]
+
+
+def long_recipe(run, stream, steps):
+    made = recipe(stream, run.start, run.order, run.masks, None, run.shards, steps)
+    return made._replace(name=f"{made.name}{'-few' * run.few}")
+
+
+def measure_long(folder, run, held_out):
+    """Losses of the training, and held-out ones where weights were kept."""
+    losses = trained.log(folder)
+    for one in losses:
+        step = one["step"]
+        kept = step % (len(losses) // KEPT) == 0
+        if kept or step in LOGGED:
+            held = held_out_loss(folder if step == len(losses) else folder / f"checkpoint-{step:06}", held_out) if kept else ""
+            yield {**run._asdict(), "few": int(run.few), "step": step, "training": one["loss"], "held_out": held}
 
 
 # ---------------------------------------------------------------------------------------------------------------- report
@@ -158,12 +210,20 @@ def main():
     parser = trained.command_line(__doc__, "held-out losses")
     for name in PAIRS:
         parser.add_argument(f"--{name}", metavar="FILE", help=f"losses of the models of the {name} by seed")
+    parser.add_argument("--long", action="store_true", help=f"RESULTS are, and --train trains, runs of {LONG} steps: how rounding grows")
     s = trained.begin_with_corpus(parser)
     o = s.options
     held_out = stream = None
     if o.train or o.quick:
         stream, test = streams(o.corpus)
         held_out = study_models.held_out_batch(test, GRID)
+    if o.long:
+        steps = GRID.steps if o.quick else LONG
+        texts = {few: streams(None if few else o.corpus) for few in {run.few for run in long_runs(o.quick)}} if held_out else {}
+        held = {few: study_models.held_out_batch(test, GRID) for few, (_, test) in texts.items()}
+        return tell_long(s, trained.rows_of(s, long_runs, lambda folder, run: measure_long(folder, run, held[run.few]),
+                                            lambda run: long_recipe(run, texts[run.few][0], steps),
+                                            lambda one, state, threads: trained.train_in_pieces(one, state, threads, steps // KEPT)))
     rows = trained.rows_of(s, settings_of, lambda folder, settings: measure(folder, settings, held_out), lambda settings: recipe(stream, *settings))
     base = next(one for one in rows if (one["start"], one["order"], one["masks"], one["moved"]) == (1, 1, 1, -1))
     steps = [name for name in base if name.startswith("step")]
@@ -185,6 +245,41 @@ def main():
     small = [one for one in found.get("grid", []) if abs(np.mean(one[1])) < 0.5]
     s.finish(f"Losses are means over {GRID.texts} held-out texts. F of 4 and 12 degrees of freedom is above 3.26 in 5 % of squares without an effect. "
              f"Differences: mean over seeds, paired, with a 95 % t-interval; \"seeds for\": how many would leave out 0.", (lambda: draw(rows, small)) if parts else None)
+
+
+def tell_long(s, rows):
+    """Every run against its base: by how much it moves a loss, step by step."""
+    runs = {}
+    for row in rows:
+        runs.setdefault(Run(row["start"], row["order"], row["masks"], row["shards"], bool(row["few"])), {})[row["step"]] = row["training"], row["held_out"]
+    runs = dict(sorted(runs.items(), key=lambda one: (one[0].few, one[0].start + one[0].order, -one[0].shards)))
+    steps = list(next(iter(runs.values())))
+    kept = [step for step in steps if steps[-1] // KEPT <= step]
+    early = [step for step in steps if step <= kept[0]]
+    table = s.add_table("long", "Held-out loss of a run, and what a change moves it by (nats)", ["run", *(f"{step} steps" for step in kept)])
+    first = s.add_table("early", "What a change moves the loss of the training by (nats)", ["change", *(f"step {step}" for step in early)])
+    s.add_data("run", "step", "training", "held-out")
+    for run, losses in runs.items():
+        base = runs[run.base]
+        for step, (training, held_out) in losses.items():
+            s.data.add(run.shown, step, training, held_out)
+        table.add(run.shown, *(f"{losses[step][1]:.4f}" if run == run.base else f"{losses[step][1] - base[step][1]:+.5f}" for step in kept))
+        if run != run.base:
+            first.add(run.shown, *(f"{losses[step][0] - base[step][0]:+.1e}" for step in early))
+    s.finish(f"One schedule of {steps[-1]} steps; losses are means over {GRID.texts} held-out texts. Every row is one run.", lambda: draw_long(runs, kept))
+
+
+def draw_long(runs, kept):
+    """Sizes of the changes of the held-out loss."""
+    figure, axes = study.panels(1, 1, height=62, width=120)
+    for run, losses in runs.items():
+        if run != run.base:
+            sizes = [abs(losses[step][1] - runs[run.base][step][1]) for step in kept]
+            axes[0, 0].plot(kept, sizes, marker=".", ls="-" if run.start == run.order == 1 else "--", label=run.shown)
+    axes[0, 0].set(yscale="log", xlabel="steps", ylabel="size of the change (nats)", title="What a change moves the held-out loss by", xticks=kept)
+    axes[0, 0].yaxis.set_major_formatter("{x:g}")
+    axes[0, 0].legend(fontsize=5.5)
+    return figure
 
 
 def draw(rows, differences):

@@ -38,6 +38,7 @@ class Recipe(NamedTuple):
     decay: float = 0.01
     epsilon: float = 1e-6
     peak: float = 0.002
+    shards: int = 16  # parts that sums over tokens are cut into: another number is another order of the sums
 
 
 def config(vocabulary: int, layers: int, k: int, terms: Sequence[str] = ("c2p", "p2c"), buckets: int = -1) -> Dict[str, Any]:
@@ -53,17 +54,42 @@ def train(recipe: Recipe, state: Path, threads: int) -> Path:
     begun = time.monotonic()
     state.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=state) as scratch:
-        here = Path(scratch)
-        (here / "new").mkdir()
-        (here / "new" / "config.json").write_text(json.dumps(recipe.config))
-        write_tensors(here / "batches.safetensors", recipe.batches())
-        source = [str(recipe.start(here, threads))] if recipe.start else ["--config", str(here / "new")]
-        program("train", "mlm", *source, "--batches", str(here / "batches.safetensors"), "--head", recipe.head, "--steps", str(recipe.steps),
-                "--warmup", str(recipe.warm_up), "--learning-rate", str(recipe.peak), "--beta2", "0.98", "--weight-decay", str(recipe.decay), "--epsilon", str(recipe.epsilon),
-                "--dropout", "0", "--seed", str(recipe.seed), "--threads", str(threads), "--reference", REFERENCE, "--out", str(here / "model"))
-        (here / "model" / "recipe.json").write_text(json.dumps({"commit": commit(), "seconds": round(time.monotonic() - begun, 1)}))
-        shutil.move(str(here / "model"), folder)
+        prepare(recipe, Path(scratch), threads)
+        finish(recipe, Path(scratch), folder, threads, begun)
     return folder
+
+
+def train_in_pieces(recipe: Recipe, state: Path, threads: int, every: int) -> Path:
+    """As train, with a checkpoint every so many steps that stays: what was broken off goes on from the last one."""
+    folder, here, begun = state / recipe.name, state / f"{recipe.name}.begun", time.monotonic()
+    if not (folder / "model.safetensors").exists():
+        if not (here / "ready").exists():
+            shutil.rmtree(here, ignore_errors=True)
+            here.mkdir(parents=True)
+            prepare(recipe, here, threads)
+            (here / "ready").touch()
+        finish(recipe, here, folder, threads, begun, *["--resume"] * (here / "model").exists(), "--keep", "1", "--checkpoint-every", str(every), "--keep-every", str(every))
+        shutil.rmtree(here)
+    return folder
+
+
+def prepare(recipe: Recipe, here: Path, threads: int) -> None:
+    """What a training reads: the batches, and a configuration or weights to begin with."""
+    (here / "new").mkdir()
+    (here / "new" / "config.json").write_text(json.dumps(recipe.config))
+    write_tensors(here / "batches.safetensors", recipe.batches())
+    if recipe.start:
+        recipe.start(here, threads).rename(here / "start")
+
+
+def finish(recipe: Recipe, here: Path, folder: Path, threads: int, begun: float, *more: str) -> None:
+    source = [str(here / "start")] if recipe.start else ["--config", str(here / "new")]
+    program("train", "mlm", *source, "--batches", str(here / "batches.safetensors"), "--head", recipe.head, "--steps", str(recipe.steps),
+            "--warmup", str(recipe.warm_up), "--learning-rate", str(recipe.peak), "--beta2", "0.98", "--weight-decay", str(recipe.decay), "--epsilon", str(recipe.epsilon),
+            "--dropout", "0", "--seed", str(recipe.seed), "--threads", str(threads), "--reference", REFERENCE, "--virtual-shards", str(recipe.shards),
+            *more, "--out", str(here / "model"))
+    (here / "model" / "recipe.json").write_text(json.dumps({"commit": commit(), "seconds": round(time.monotonic() - begun, 1)}))
+    shutil.move(str(here / "model"), folder)
 
 
 def commit() -> str:

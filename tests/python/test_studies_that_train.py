@@ -61,13 +61,39 @@ def test_nothing_from_outside_the_window(model):
     assert reaching == list(range(12 - 4, 12 + 6 + 1))
 
 
-def test_labels_say_the_distance():
-    made = reach.batches(1, True)
+@pytest.mark.parametrize("cell", [reach.Cell(4, 2, True), reach.Cell(4, 2, framed=True), reach.Cell(reach.LONG, 1, buckets=16, length=reach.LONG)])
+def test_labels_say_the_distance(cell):
+    made = reach.batches(1, cell)
     step, text = 5, 3
-    there = made["attention_mask"][step, text].astype(bool)
+    asked = made["labels"][step, text] != trained.NOT_ASKED
     (marker,) = np.flatnonzero(made["input_ids"][step, text] == reach.MARKER)
-    assert there[marker] and (made["labels"][step, text][there] - reach.LABELS - reach.TOKENS == np.arange(there.sum()) - marker).all()
-    assert (made["labels"][step, text][~there] == trained.NOT_ASKED).all()
+    there = made["attention_mask"][step, text].astype(bool)
+    assert asked[marker] and (made["labels"][step, text][asked] - reach.LABELS - cell.length == np.flatnonzero(asked) - marker).all()
+    assert there.sum() - asked.sum() == 2 * cell.framed and (not cell.framed or (made["input_ids"][step, text, [0, -1]] == (reach.FIRST, reach.LAST)).all())
+
+
+def test_bands_are_the_same_for_all_models():
+    """Every distance lies in one band, whatever k and depth; of planted answers a band has the share that was put in."""
+    for length in (reach.TOKENS, reach.LONG):
+        distances = sorted(r for band in reach.bands_of(length) for low, high in reach.both_sides(*band) for r in range(low, high + 1) if abs(r) < length)
+        assert distances == list(range(1 - length, length))
+    for framed, each in ((False, 2), (True, 3)):
+        cell = reach.Cell(4, 2, framed=framed)
+        ids, distances = reach.test_texts(1, reach.TOKENS, each, framed)
+        inner = reach.TOKENS - 2 * framed
+        assert len(ids) == each * inner and (distances < 100).sum() == len(ids) * inner
+        row = {"tokens": reach.TOKENS, "framed": int(framed), "each": each, "right": reach.counts(cell, (8 <= abs(distances)) & (abs(distances) < 16), distances)}
+        assert [reach.share(row, reach.both_sides(*band)) for band in reach.bands_of(reach.TOKENS)] == [0, 0, 0, 100, 0, 0]
+        assert reach.share(row, reach.outside(cell)) > reach.share(row, reach.inside(cell)) == 0
+
+
+def test_edited_states_are_all_that_changes(model):
+    """From the same text an edit moves no bit; from another it moves answers."""
+    ids, _ = reach.test_texts(1, 24, 1)
+    same = np.repeat(ids[3:4], 2, 0)
+    for what in reach.EDITS:
+        assert np.array_equal(reach.edited(model, same, what), trained.logits(model, same, "mlm")), what
+        assert not np.array_equal(reach.edited(model, ids, what), trained.logits(model, ids, "mlm")), what
 
 
 def test_page_has_the_shares_of_the_file():
@@ -86,17 +112,22 @@ def test_page_has_the_shares_of_the_file():
 
 
 def test_reach_has_the_shares_of_its_file():
-    """Distances inside n steps, summed up again: clipped, in buckets, and with one term."""
+    """Distances inside n steps, and from 8 to 15, summed up again: clipped, in buckets, and with one term."""
     with open(DATA / "reach.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     page = (ROOT / "docs" / "studies" / "reach.md").read_text(encoding="utf-8")
-    for (k, layers, buckets, terms), (low, high), line in (((8, 2, -1, "c2p+p2c"), (-14, 12), "| 2 | 8 | c2p+p2c | 40 | -14 to 12 | 5 |"),
-                                                           ((4, 2, -1, "c2p"), (-6, 4), "| 2 | 4 | c2p | 40 | -6 to 4 | 5 |"),
-                                                           ((32, 2, 8, "c2p+p2c"), (-8, 8), "| 2 | 8 buckets | c2p+p2c | 40 | -8 to 8 | 5 |")):
-        want = {"k": k, "layers": layers, "buckets": buckets, "terms": terms, "varied": 0, "tokens": 40, "without": "nothing"}
-        shares = [100 * sum(int(one[f"r{r}"]) for r in range(low, high + 1)) / sum(reach.EACH * (40 - abs(r)) for r in range(low, high + 1)) for one in rows
-                  if all(one[name] == str(value) for name, value in want.items())]
-        assert len(shares) == trained.SEEDS and f"{line} {np.mean(shares):.0f} ({min(shares):.0f} to {max(shares):.0f}) |" in page, line
+    for (k, layers, buckets, terms, length), (low, high), line in (((8, 2, -1, "c2p+p2c", 40), (-14, 12), "| 2 | 8 | c2p+p2c | 40 | -14 to 12 | 5 |"),
+                                                                   ((4, 2, -1, "c2p", 40), (-6, 4), "| 2 | 4 | c2p | 40 | -6 to 4 | 5 |"),
+                                                                   ((32, 2, 8, "c2p+p2c", 40), (-8, 8), "| 2 | 8 buckets | c2p+p2c | 40 | -8 to 8 | 5 |")):
+        want = {"k": k, "layers": layers, "buckets": buckets, "terms": terms, "varied": 0, "framed": 0, "length": length, "tokens": length, "without": "nothing"}
+        cells = []
+        for places in (range(low, high + 1), [r for r in range(-15, 16) if abs(r) >= 8]):
+            shares = [100 * sum(int(one["right"].split()[r + length - 1]) for r in places) / sum(reach.EACH * (length - abs(r)) for r in places) for one in rows
+                      if all(one[name] == str(value) for name, value in want.items())]
+            assert len(shares) == trained.SEEDS
+            cells.append(f"{np.mean(shares):.0f} ({min(shares):.0f} to {max(shares):.0f})")
+        (found,) = [one for one in page.splitlines() if one.startswith(line)]
+        assert [one.strip() for one in found.split("|")][7:12:4] == cells, line
 
 
 def test_a_cut_table_reads_short_texts_alike(tmp_path):
@@ -239,6 +270,41 @@ def test_batches_of_a_seed_are_the_grids():
     assert (other["attention_mask"] == made["attention_mask"]).all() and (other["labels"] != made["labels"]).any()
 
 
+def test_a_training_in_pieces_has_the_same_bits(tmp_path, monkeypatch):
+    """Broken off after two steps and gone on with; the weights of every step stay. Another number of parts of the sums is another rounding."""
+    monkeypatch.setattr(reach, "STEPS", 3)
+    recipe, program = reach.recipe(reach.Cell(4, 1), 1)._replace(steps=3, warm_up=1), trained.program
+    whole = trained.train(recipe, tmp_path / "whole", 1)
+    other = trained.train(recipe._replace(shards=1), tmp_path / "other", 1)
+
+    def stops(*words):
+        program(*words, "--stop-at", "2")
+        raise KeyboardInterrupt
+    monkeypatch.setattr(trained, "program", stops)
+    with pytest.raises(KeyboardInterrupt):
+        trained.train_in_pieces(recipe, tmp_path / "pieces", 1, 1)
+    monkeypatch.setattr(trained, "program", program)
+    pieces = trained.train_in_pieces(recipe, tmp_path / "pieces", 1, 1)
+    assert trained.train_in_pieces(recipe, tmp_path / "pieces", 1, 1) == pieces and [one.name for one in (tmp_path / "pieces").iterdir()] == [recipe.name]
+    weights = [(folder / "model.safetensors").read_bytes() for folder in (whole, pieces, other)]
+    assert weights[0] == weights[1] != weights[2]
+    kept = [trained.read_tensors(folder / "model.safetensors") for folder in (pieces / "checkpoint-000001", pieces / "checkpoint-000002", pieces)]
+    assert all(any((kept[k][name] != kept[k + 1][name]).any() for name in kept[2]) for k in (0, 1))
+
+
+def test_longer_run_has_the_losses_of_its_file():
+    """What one order of the sums and another start move the held-out loss by, from the file; the first order stands beside its own losses."""
+    with open(DATA / "seeds-long.csv", encoding="utf-8") as file:
+        rows = {(one["start"], one["shards"], one["few"], one["step"]): one for one in csv.DictReader(file)}
+    page = (ROOT / "docs" / "studies" / "seeds.md").read_text(encoding="utf-8")
+    steps = [str(step) for step in range(800, 6401, 800)]
+    loss = {key: [float(rows[(*key, "0", step)]["held_out"]) for step in steps] for key in (("1", "16"), ("1", "1"), ("2", "16"))}
+    for key, line in ((("1", "1"), "sums in 1 part"), (("2", "16"), "another start")):
+        assert f"| {line} | {' | '.join(f'{one - base:+.5f}' for one, base in zip(loss[key], loss['1', '16']))} |" in page
+    assert f"| sums in 16 parts | {' | '.join(f'{one:.4f}' for one in loss['1', '16'])} |" in page
+    assert [seeds.Run(few=True).base, seeds.Run(start=2).base] == [seeds.Run(few=True), seeds.Run()]
+
+
 def test_square_tells_what_was_put_in():
     rows = [{"start": i + 1, "order": j + 1, "masks": (i + j) % 5 + 1, "moved": -1, "loss": 1 + 0.1 * i + 0.01 * (j % 2)} for i in range(5) for j in range(5)]
     (start, order, masks), rest, _ = seeds.square(rows)
@@ -264,6 +330,14 @@ def test_flips_of_planted_logits():
     assert float(row["low"]) == 0 and 3 < float(row["high"]) < 12  # one paragraph of eight has all of them
     same = label_flips.compared(one, one, paragraphs)
     assert (same["flips"], same["bits"], same["reordered"]) == (0, 0, 0) and abs(float(same["high"]) - 40 * 3.84 / 11.84) < 0.06
+
+
+def test_labelled_texts_are_asked_as_they_are(tmp_path):
+    """A text a paragraph, its label and nothing else left out; an engine with the option reads the file of the one without."""
+    (tmp_path / "asked.tsv").write_text("NUM\tHow far is it ?\nHUM\tWho\twas it ?\n")
+    assert label_flips.labelled_texts(tmp_path / "asked.tsv") == [("own", 0, "How far is it ?"), ("own", 1, "Who\twas it ?")]
+    precise = [engine.removesuffix(" precise") for engine in label_engines.ENGINES if engine.endswith(" precise")]
+    assert len(precise) == 3 and {*precise} < {*label_engines.ENGINES}
 
 
 def test_logits_by_a_program_are_the_librarys(tmp_path, monkeypatch):

@@ -107,10 +107,13 @@ def one_length(job):
     return job.shape[1]
 
 
-def onnx_session(path, threads):
+def onnx_session(path, threads, told=()):
+    """A session; told: entries of its configuration by name."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    for name, value in dict(told).items():
+        options.add_session_config_entry(name, value)
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
