@@ -207,7 +207,7 @@ def _texts_of_figure(text: Any, pair: Any, kind: Optional[str], options: Dict[st
 def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, pair: Optional[str] = None, *, out: Any = None,
                      **options: Any) -> Figure:
     """A figure of `deberta attention` (docs/figures.md) of a text or a pair (text, second text). model: a folder, or a Model, as it is
-    now: with its precision and what it is without in a block of ablate. kind: components (default), rollout, distance and others;
+    now: with its precision and what it is without after ablate. kind: components (default), rollout, distance and others;
     difference and kernel take a list of texts. pair: the second segment, as in a tuple. out: a file or files to write as well, .svg,
     .pdf or .png. options: as of the program (layers=2, heads=[0, 1], width_mm=85, font_size=9): sizes in millimetres and points, layers
     and heads from 0. Raises ArgumentError for a closed model, for options that the program does not take and for an out= that is one of

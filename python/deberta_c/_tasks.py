@@ -47,6 +47,7 @@ class Tasks:
         self._memory_limit = memory_limit
         self._weights, self._tokenizer = weights, Tokenizer(path)
         self._session = Session(weights, given.get("isa"), given.get("threads"))
+        self._active: List[Any] = []  # Terms of ablations, oldest first
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self._weights.__reduce_ex__(protocol)
