@@ -119,7 +119,8 @@ size_t task_run_choose(const task_run *run, size_t top, const double *values, si
 extern const char *const mlm_decoder_names[];
 #define TASK_MLM_DECODER_ROW(S)                                                                                        \
     "mlm-decoder", 0, "NAME",                                                                                          \
-        "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer",              \
+        "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer, as "          \
+        "transformers has it",                                                                                         \
         CHOICE_AT(S, mlm_decoder, mlm_decoder_names)
 
 /* Row of --top, at most `most`, for that member of a command's struct. */
