@@ -134,7 +134,7 @@ class Tasks:
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:
         """Candidates for each [MASK]: {"masks": [{"token", "characters", "bytes", "candidates": [{"id", "token", "text",
         "probability"}]}]}; of a pair also "segment", 0 or 1, the text of the place.
-        decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain"."""
+        decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain": what transformers computes, which has no such decoder."""
         one_of("decoder", decoder, "emd", "plain", None)
         with self._session.working():
             emd = decoder == "emd" or (decoder is None and abi.TASK_EMD in self._widths())
@@ -146,7 +146,7 @@ class Tasks:
         def places(cut: Cut) -> np.ndarray:
             found = np.flatnonzero(cut.values("ids") == mask)
             if not len(found):
-                raise ArgumentError(f"there is no {self._tokenizer.token(mask)} in the text")
+                raise ArgumentError(f"there is no {self._tokenizer.token(mask)} in the text{cut.where}")
             return found
 
         def candidate(k: int, probability: float) -> Answer:

@@ -360,8 +360,12 @@ def test_texts_that_c_would_cut_off(demo):
                         (lambda: demo.ablate("c2p@0\0x"), "terms: expected a text without NUL"),
                         (lambda: demo.ablate("c2p@\ud800"), "terms: "), (lambda: deberta_c.bench(None), "model: .* found None"),
                         (lambda: deberta_c.bench("a\0b"), "model: expected a text without NUL"),
-                        (lambda: deberta_c.attention_figure(demo, "a\0b"), "cannot be run: embedded null byte"),
-                        (lambda: deberta_c.attention_figure(demo, "a\ud800"), "cannot be run: .*surrogates not allowed")):
+                        (lambda: deberta_c.attention_figure(demo, "a\0b"), "an argument of the program can be, found 'a.x00b', which holds NUL"),
+                        (lambda: demo.receptive_field(tokens="1\0"), "which holds NUL"), (lambda: deberta_c.attention_figure(demo, "a", title="\0"), "which holds NUL"),
+                        (lambda: demo.fill_mask(["a [MASK]", "b"]), r"there is no \[MASK\] in the text at place 1"),
+                        (lambda: demo.encode(["a", "b\ud800"]), "the text at place 1 holds half of a surrogate pair"),
+                        (lambda: deberta_c.attention_figure(demo, kind="heatmap", text="a"), "deberta attention MODEL --text TEXT -o FILE.png$"),
+                        (lambda: deberta_c.attention_figure(demo, "a\ud800"), "which holds half of a surrogate pair at character 1")):
         refuses(deberta_c.Error, words, call)
     with deberta_c.Model(os.fsencode(DEMO)) as model:
         assert model.path == DEMO and model.encode("a")["hidden_states.5"].shape[2] == 192

@@ -78,9 +78,14 @@ def test_encoder_says_what_it_takes(batch):
 @pytest.mark.parametrize("options, words", [
     ({"task_options": {"top": 2}}, "there is no task"), ({"task": "classify", "pool": "mean"}, "pool: is for vectors"),
     ({"task": "classify", "task_options": {"topk": 2}}, "classify has no topk; it has top, multi_label"),
+    ({"path": None}, "path: expected a text without NUL, found None"),
     ({"task": "tag", "pair": "other"}, "pair: tag takes no pairs"), ({"task": "tag", "task_options": {"max_tokens": 5}}, "tag has no max_tokens")])
 def test_encoder_options_that_nothing_reads(options, words):
-    refuses(deberta_c.ArgumentError, words, Encoder, DEMO, **options)
+    refuses(deberta_c.ArgumentError, words, Encoder, **{"path": DEMO, **options})
+
+
+def test_encoder_of_an_open_model(demo):
+    refuses(deberta_c.ArgumentError, f"path: expected a folder, found an open Model: .*: Encoder\\('{DEMO}'\\)", Encoder, demo)
 
 
 def test_encoder_options_that_are_read():
