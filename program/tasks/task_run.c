@@ -5,9 +5,9 @@
 #include "program/tasks/task_run.h"
 
 #include <math.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/text.h"
@@ -140,10 +140,17 @@ static deberta_status prepare_text(task_run *run, task_text *text, deberta_error
     return DEBERTA_OK;
 }
 
-/* Fills a window. Input from a terminal is answered after each line. */
+/* Returns true if the writer of a pipe, or who types, has nothing more for us at this moment. */
+static bool input_pauses(const text_stream *stream)
+{
+    return stream->file && poll(&(struct pollfd){.fd = fileno(stream->file), .events = POLLIN}, 1, 0) == 0;
+}
+
+/* Fills a window. Where answers are printed one by one, it ends when the input pauses: a writer that waits for an
+ * answer gets it. */
 static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
 {
-    const bool typed = isatty(STDIN_FILENO);
+    const bool answers_at_once = !run->to_rows && !run->command->silent;
     size_t bytes = 0;
     *end = false;
     run->count = run->tokens = 0;
@@ -161,7 +168,7 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
         run->count++;
         bytes += text->record.text_bytes + text->record.pair_bytes;
         DEBERTA_TRY(prepare_text(run, text, err));
-        if (typed && run->stream.file == stdin) break;
+        if (answers_at_once && input_pauses(&run->stream)) break;
     }
     return DEBERTA_OK;
 }
@@ -228,7 +235,8 @@ static size_t arrange_texts(const task_run *run, text_piece **pieces)
     *pieces = options_take(run->options, run->count, sizeof **pieces);
     for (size_t k = 0; k < run->count; k++) {
         const deberta_tokens *tokens = run->texts[k].tokens;
-        if (run->texts[k].record.problem || run->command->answers_alone) continue;
+        const bool answered = run->command->answers_alone || run->texts[k].answer || run->texts[k].out;
+        if (run->texts[k].record.problem || answered) continue;
         (*pieces)[count++] =
             (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = k};
     }

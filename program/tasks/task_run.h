@@ -67,10 +67,10 @@ typedef struct task_command {
     void (*begin)(task_run *run);
     /* Splits a line into its text and its other fields before it is tokenized; may spoil the record. May be NULL. */
     deberta_status (*split)(task_run *run, task_text *text, deberta_error *err);
-    /* Looks at a tokenized text. It may spoil the record, or answer it itself (`answers_alone`), and then the text is
-     * in no batch. May be NULL. */
+    /* Looks at a tokenized text. It may spoil the record, or answer it itself, and then the text is in no batch. May be
+     * NULL. */
     deberta_status (*look)(task_run *run, task_text *text, deberta_error *err);
-    bool answers_alone; /* true: `look` answers */
+    bool answers_alone; /* true: `look` answers every text */
     /* Answers one text from its rows of logits: one for each token, or with DEBERTA_TASK_SEQUENCE one. out: stream
      * for the text form; NULL: fill the object. Memory taken from the options is freed after the batch. */
     deberta_status (*describe)(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err);

@@ -135,10 +135,9 @@ def main(arguments):
     if (not Path(rest[0]).is_dir()) if whole else len(meant) != 1:
         print(f"{rest[0]}: no such {'folder' if whole else 'case; --list names them'}", file=sys.stderr)
         return 2
-    there = [pair for pair in pairs if not whole or pair[1].exists()]
-    results = [judge(*pair, "--bits" in options) for pair in there]
+    results = [judge(*pair, "--bits" in options) for pair in pairs if not whole or pair[1].exists()]
     if whole:
-        print(f"{len(there)} of {len(pairs)} cases were there, {results.count(False)} of them failed")
+        print(f"{len(results)} of {len(pairs)} cases were there, {results.count(False)} of them failed")
     return int(not results or not all(results))
 
 
