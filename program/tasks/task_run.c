@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/io/json_file.h"
 #include "include/deberta_unstable.h"
 #include "output/json_text.h"
 #include "output/scope.h"
@@ -61,11 +62,30 @@ deberta_task task_mlm_head(const common_options *options, const text_batches *ba
     return plain ? DEBERTA_TASK_MLM : DEBERTA_TASK_MLM_EMD;
 }
 
+/* Returns num_labels of a folder's config.json; 0 where it says none. */
+static size_t labels_of_config(const char *folder)
+{
+    static const json_limits limits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
+    deberta_error unread = {0}; /* what a made-up model and packed weights alone have no file for */
+    json_t *config = NULL;
+    char *path = path_join(folder, "config.json");
+    if (!path) memory_short();
+    const deberta_status status = json_file_read(&config, path, &limits, &unread);
+    const json_int_t count = status == DEBERTA_OK ? json_integer_value(json_object_get(config, "num_labels")) : 0;
+    json_decref(config);
+    free(path);
+    return count > 0 ? (size_t)count : 0;
+}
+
 const char *task_labels_lack(const common_options *options, const deberta_model *model, size_t labels)
 {
     size_t names = 0, unnamed = 0;
     for (size_t label = 0; label < labels; label++) names += deberta_model_label(model, label) != NULL;
     const bool too_many = deberta_model_label(model, labels) != NULL;
+    const size_t said = names || too_many ? 0 : labels_of_config(deberta_model_describe(model)->name);
+    if (said && said != labels)
+        return options_text(options, "num_labels in config.json is %zu, but the classifier has %zu outputs", said,
+                            labels);
     if (!too_many && (names == 0 || names == labels)) return NULL;
     while (!too_many && deberta_model_label(model, unnamed)) unnamed++;
     return options_text(options, "id2label in config.json %s the label %zu, but the classifier has the labels 0 to %zu",

@@ -99,7 +99,8 @@ void task_require(const common_options *options, const text_batches *batches, de
  * default the Enhanced Mask Decoder if the model has one. */
 deberta_task task_mlm_head(const common_options *options, const text_batches *batches, const int *decoder);
 /* The following functions are for callbacks of a command. */
-/* Returns what is wrong unless id2label names all of the classifier's labels and no other, or none at all: NULL. */
+/* Returns what is wrong unless id2label names all of the classifier's labels and no other, or none at all
+ * and num_labels counts them, if it is there: NULL. */
 const char *task_labels_lack(const common_options *options, const deberta_model *model, size_t labels);
 /* Ends the program unless the names in id2label fit the rows of the classifier; called by `begin`. */
 void task_run_check_labels(const task_run *run, size_t labels);

@@ -136,13 +136,18 @@ def test_missing_tokenizer_and_heads(bench):
     assert "'rtd'" in notes and "mlm, mlm_emd" in notes, notes
     _, notes = run(bench, "fill-mask", model(bench, "token"), "--text", "[MASK]", code=3)
     assert "'mlm'" in notes and "token" in notes, notes
-    for name, words in (("misfit", "does not name the label 2"), ("surplus", "names the label 3")):
-        said = f"id2label in config.json {words}, but the classifier has the labels 0 to 2"
+    counted = pathlib.Path(shutil.copytree(model(bench, "sequence"), bench.path("counted")))
+    config = json.loads((counted / "config.json").read_text())
+    (counted / "config.json").write_text(json.dumps({**config, "id2label": None, "label2id": None, "num_labels": 2}))
+    named, labels = "id2label in config.json", "but the classifier has the labels 0 to 2"
+    for name, said in (("misfit", f"{named} does not name the label 2, {labels}"), ("surplus", f"{named} names the label 3, {labels}"),
+                       ("counted", "num_labels in config.json is 2, but the classifier has 3 outputs")):
+        folder = counted if name == "counted" else model(bench, name)
         for command in (["classify"], ["attribute", "--steps", "2"], *[["attention", "trace", "--mask-word", "1", "-o", "t.pdf"]] * has_figures(bench)):
-            _, notes = run(bench, *command, model(bench, name), "--text", "x", code=3)
+            _, notes = run(bench, *command, folder, "--text", "x", code=3)
             assert said in notes, notes
-        _, notes = run(bench, "report", model(bench, name), "--text", "x", "--skip", "receptive-field", "-o", name)
-        assert f"the page has no labels of the model: {said}" in notes and f'"no_labels":"{said}' in pathlib.Path(name, "index.html").read_text(), notes
+        _, notes = run(bench, "report", folder, "--text", "x", "--skip", "receptive-field", "-o", f"{name}.page")
+        assert f"the page has no labels of the model: {said}" in notes and f'"no_labels":"{said}' in pathlib.Path(f"{name}.page", "index.html").read_text(), notes
     _, notes = run(bench, "tag", "synthetic:v3-xsmall,layers=1,vocab=100", "--text", "x", code=2)
     assert "no tokenizer" in notes
 
