@@ -426,7 +426,7 @@ static const option trace_rows[] = {
      TEXT_AT(attention_options, trace.answer)},
     {"class", 0, "LABEL[,OTHER]", "the same of a classifier's label (default: the clean run's first)", TEXT_AT(attention_options, trace.label), .not_with = "answer"},
     {"at", 0, "N", "the token at which the answer is looked for (default: the one [MASK])", SIZE_AT(attention_options, trace.at, 0, SIZE_MAX - 1), .not_with = "class"},
-    {"mlm-decoder", 0, "NAME", "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer", CHOICE_AT(attention_options, trace.mlm_decoder, trace_decoders), .not_with = "class"},
+    {"mlm-decoder", 0, "NAME", "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer, as transformers has it", CHOICE_AT(attention_options, trace.mlm_decoder, trace_decoders), .not_with = "class"},
     {"direction", 0, "WHAT", "restore (default): clean values into the corrupted run; corrupt: the other way round", CHOICE_AT(attention_options, trace.direction, directions)},
     {"what", 0, "LIST", "some of states,heads,terms (default: all)", PARSED_AT(attention_options, trace.parts, parts_parse)},
     NO_MORE_ROWS};

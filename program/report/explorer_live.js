@@ -315,6 +315,12 @@ function wordsOfDigest(text) {
         : [' · ', make('span', {class: 'bad'}, 'not what the program computed:'), ' SHA-256 ', code];
 }
 
+/* Says that another spelling of [MASK] is read as text, where the model fills masks and the text has none. */
+function wordsOfMask(text) {
+    const words = text.words?.join(' ') ?? '', [other] = words.match(/<mask>|\[mask\]|___+/i) ?? words.match(/\bMASK\b/) ?? [];
+    return other && answersOf(text)?.full?.masks?.length === 0 ? [` · ‘${other}’ is read as text: a mask is [MASK]`] : [];
+}
+
 function drawLive() {
     if (!page.live || !document.documentElement.dataset.ready) return;
     const text = currentText(), waits = !live.worker, shown = text.ablated?.removed === state.removed ? text.ablated : text;
@@ -323,7 +329,7 @@ function drawLive() {
     byId('live-note').classList.toggle('bad', live.wrong);
     const cut = text.dropped ? [` · the first ${text.n} tokens, ${text.dropped} more are left out`] : [];
     byId('live-note').replaceChildren(...live.message ? [live.message] : waits ? [`This page holds no model. Open the folder of ${page.model} to compute sentences of your own.`]
-        : live.running ? ['Computing …'] : shown.milliseconds ? [`${text.n} tokens, computed here in ${inTime(shown.milliseconds)}`, ...cut, ...wordsOfDigest(text)] : []);
+        : live.running ? ['Computing …'] : shown.milliseconds ? [`${text.n} tokens, computed here in ${inTime(shown.milliseconds)}`, ...cut, ...wordsOfMask(text), ...wordsOfDigest(text)] : []);
 }
 
 function bindLive() {

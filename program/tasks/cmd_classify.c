@@ -197,9 +197,9 @@ static void answer_choices(const choice_job *job, task_text *text, FILE *out)
 }
 
 /* Answers a text itself, because one text is several sequences. */
-static deberta_status look(task_run *run, task_text *text, deberta_error *err)
+static deberta_status choose(choice_job *job, task_text *text, deberta_error *err)
 {
-    choice_job *job = run->context;
+    task_run *run = job->run;
     FILE *out;
     for (size_t k = 0; k < job->count && !text->record.problem; k++)
         DEBERTA_TRY(tokenize_choice(job, &text->record, k, err));
@@ -210,6 +210,69 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
     if (status == DEBERTA_OK) answer_choices(job, text, out);
     options_release(run->options, mark);
     return status;
+}
+
+static choice_job choice_job_make(const common_options *options, const char *const *choices, size_t count, size_t top)
+{
+    choice_job job = {.choices = choices, .count = count, .top = top};
+    job.tokens = options_take(options, count, sizeof *job.tokens);
+    job.pieces = options_take(options, count, sizeof *job.pieces);
+    job.scores = options_take(options, count, sizeof *job.scores);
+    job.probabilities = options_take(options, count, sizeof *job.probabilities);
+    return job;
+}
+
+static void choice_job_free(choice_job *job)
+{
+    for (size_t k = 0; k < job->count; k++) deberta_tokens_free(&job->tokens[k]);
+}
+
+/* Reads the choices of an object; returns what is wrong with them, or NULL. */
+static const char *read_choices(const json_t *array, const char **choices)
+{
+    if (json_array_size(array) < 2) return "\"choices\" is not an array of two or more texts";
+    for (size_t k = 0; k < json_array_size(array); k++) {
+        const json_t *choice = json_array_get(array, k);
+        choices[k] = json_string_value(choice);
+        if (!choices[k]) return "\"choices\" is not an array of two or more texts";
+        if (strlen(choices[k]) < json_string_length(choice)) return "one of \"choices\" holds the character NUL";
+    }
+    return NULL;
+}
+
+/* Answers an object with choices of its own; other texts are left to the batches. */
+static deberta_status look_for_choices(task_run *run, task_text *text, deberta_error *err)
+{
+    const classify_options *o = (const classify_options *)run->options;
+    const json_t *array = json_object_get(text->record.object, "choices");
+    if (!array || json_is_null(array)) return DEBERTA_OK;
+    if (run->batches.info.sequence_labels != 1)
+        return text_record_spoil(&text->record,
+                                 "\"choices\" need a classifier with a single output, and this one has %zu",
+                                 run->batches.info.sequence_labels);
+    if (text->record.pair || o->multi_label)
+        return text_record_spoil(&text->record, "\"choices\" take the place of %s, give one of them",
+                                 text->record.pair ? "a pair" : "--multi-label");
+    struct scope_piece *mark = options_mark(run->options);
+    const size_t count = json_array_size(array);
+    const char **choices = options_take(run->options, count + 1, sizeof *choices);
+    const char *problem = read_choices(array, choices);
+    deberta_status status = DEBERTA_OK;
+    if (problem) {
+        text_record_spoil(&text->record, "%s", problem);
+    } else {
+        choice_job job = choice_job_make(run->options, choices, count, o->top);
+        job.run = run;
+        status = choose(&job, text, err);
+        choice_job_free(&job);
+    }
+    options_release(run->options, mark);
+    return status;
+}
+
+static deberta_status look(task_run *run, task_text *text, deberta_error *err)
+{
+    return choose(run->context, text, err);
 }
 
 static void begin_choices(task_run *run)
@@ -229,14 +292,9 @@ static int run_choices(const common_options *options, const text_list *choices, 
 {
     static const task_command command = {
         .names = {.text = "text"}, .begin = begin_choices, .look = look, .answers_alone = true};
-    const size_t count = choices->count;
-    choice_job job = {.choices = choices->items, .count = count, .top = top};
-    job.tokens = options_take(options, count, sizeof *job.tokens);
-    job.pieces = options_take(options, count, sizeof *job.pieces);
-    job.scores = options_take(options, count, sizeof *job.scores);
-    job.probabilities = options_take(options, count, sizeof *job.probabilities);
+    choice_job job = choice_job_make(options, choices->items, choices->count, top);
     const int status = task_run_all(options, &command, &job);
-    for (size_t k = 0; k < count; k++) deberta_tokens_free(&job.tokens[k]);
+    choice_job_free(&job);
     return status;
 }
 
@@ -245,10 +303,12 @@ static int run_choices(const common_options *options, const text_list *choices, 
 static int classify_run(const common_options *options)
 {
     const classify_options *o = (const classify_options *)options;
-    static const task_command command = {.names = {.text = "text", .pair = "pair"},
-                                         .task = DEBERTA_TASK_SEQUENCE,
-                                         .begin = classify_begin,
-                                         .describe = classify_describe};
+    static const task_command command = {
+        .names = {.text = "text", .pair = "pair", .keeps_object = true, .also = {"choices"}},
+        .task = DEBERTA_TASK_SEQUENCE,
+        .begin = classify_begin,
+        .look = look_for_choices,
+        .describe = classify_describe};
     if (o->choices.count == 1) option_wrong(options, &o->choices, "give at least two");
     return o->choices.count ? run_choices(options, &o->choices, o->top) : task_run_all(options, &command, NULL);
 }
@@ -278,13 +338,15 @@ const command command_classify = {
     .defaults = &(const classify_options){.top = 5},
     .example =
         "  deberta classify models/demo --text 'Call me Ishmael.'\n"
-        "  deberta classify models/demo --file pairs.jsonl --json      # objects with \"text\" and perhaps \"pair\"\n"
+        "  deberta classify models/demo --file pairs.jsonl --json      # objects with \"text\" and perhaps \"pair\", "
+        "or \"choices\"\n"
         "  deberta finetune choice models/demo --examples choices.tsv --new-head --steps 40 --learning-rate 5e-4 "
         "-o chooser\n"
         "  deberta classify chooser --text 'the baker opened' --choice 'the door' --choice 'a story'\n"
         "\nwith --json, one line a text:\n"
         "  {\"line\", \"labels\": [{\"label\", \"index\", \"probability\"}]}\n"
-        "  {\"line\", \"choices\": [{\"choice\", \"index\", \"score\", \"probability\"}]}      with --choice\n"
+        "  {\"line\", \"choices\": [{\"choice\", \"index\", \"score\", \"probability\"}]}      with --choice or "
+        "\"choices\"\n"
         "  {\"line\", \"score\", \"probability\"}      where the classifier has a single output\n"
         "\nOutputs are read as problem_type of config.json says: one of all labels (softmax; without problem_type "
         "too), "

@@ -5,12 +5,13 @@
 #include "program/tasks/task_run.h"
 
 #include <math.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/io/json_file.h"
 #include "include/deberta_unstable.h"
 #include "output/json_text.h"
 #include "output/scope.h"
@@ -61,11 +62,30 @@ deberta_task task_mlm_head(const common_options *options, const text_batches *ba
     return plain ? DEBERTA_TASK_MLM : DEBERTA_TASK_MLM_EMD;
 }
 
+/* Returns num_labels of a folder's config.json; 0 where it says none. */
+static size_t labels_of_config(const char *folder)
+{
+    static const json_limits limits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
+    deberta_error unread = {0}; /* what a made-up model and packed weights alone have no file for */
+    json_t *config = NULL;
+    char *path = path_join(folder, "config.json");
+    if (!path) memory_short();
+    const deberta_status status = json_file_read(&config, path, &limits, &unread);
+    const json_int_t count = status == DEBERTA_OK ? json_integer_value(json_object_get(config, "num_labels")) : 0;
+    json_decref(config);
+    free(path);
+    return count > 0 ? (size_t)count : 0;
+}
+
 const char *task_labels_lack(const common_options *options, const deberta_model *model, size_t labels)
 {
     size_t names = 0, unnamed = 0;
     for (size_t label = 0; label < labels; label++) names += deberta_model_label(model, label) != NULL;
     const bool too_many = deberta_model_label(model, labels) != NULL;
+    const size_t said = names || too_many ? 0 : labels_of_config(deberta_model_describe(model)->name);
+    if (said && said != labels)
+        return options_text(options, "num_labels in config.json is %zu, but the classifier has %zu outputs", said,
+                            labels);
     if (!too_many && (names == 0 || names == labels)) return NULL;
     while (!too_many && deberta_model_label(model, unnamed)) unnamed++;
     return options_text(options, "id2label in config.json %s the label %zu, but the classifier has the labels 0 to %zu",
@@ -140,10 +160,17 @@ static deberta_status prepare_text(task_run *run, task_text *text, deberta_error
     return DEBERTA_OK;
 }
 
-/* Fills a window. Input from a terminal is answered after each line. */
+/* Returns true if the writer of a pipe, or who types, has nothing more for us at this moment. */
+static bool input_pauses(const text_stream *stream)
+{
+    return stream->file && poll(&(struct pollfd){.fd = fileno(stream->file), .events = POLLIN}, 1, 0) == 0;
+}
+
+/* Fills a window. Where answers are printed one by one, it ends when the input pauses: a writer that waits for an
+ * answer gets it. */
 static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
 {
-    const bool typed = isatty(STDIN_FILENO);
+    const bool answers_at_once = !run->to_rows && !run->command->silent;
     size_t bytes = 0;
     *end = false;
     run->count = run->tokens = 0;
@@ -161,7 +188,7 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
         run->count++;
         bytes += text->record.text_bytes + text->record.pair_bytes;
         DEBERTA_TRY(prepare_text(run, text, err));
-        if (typed && run->stream.file == stdin) break;
+        if (answers_at_once && input_pauses(&run->stream)) break;
     }
     return DEBERTA_OK;
 }
@@ -228,7 +255,8 @@ static size_t arrange_texts(const task_run *run, text_piece **pieces)
     *pieces = options_take(run->options, run->count, sizeof **pieces);
     for (size_t k = 0; k < run->count; k++) {
         const deberta_tokens *tokens = run->texts[k].tokens;
-        if (run->texts[k].record.problem || run->command->answers_alone) continue;
+        const bool answered = run->command->answers_alone || run->texts[k].answer || run->texts[k].out;
+        if (run->texts[k].record.problem || answered) continue;
         (*pieces)[count++] =
             (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = k};
     }

@@ -67,10 +67,10 @@ typedef struct task_command {
     void (*begin)(task_run *run);
     /* Splits a line into its text and its other fields before it is tokenized; may spoil the record. May be NULL. */
     deberta_status (*split)(task_run *run, task_text *text, deberta_error *err);
-    /* Looks at a tokenized text. It may spoil the record, or answer it itself (`answers_alone`), and then the text is
-     * in no batch. May be NULL. */
+    /* Looks at a tokenized text. It may spoil the record, or answer it itself, and then the text is in no batch. May be
+     * NULL. */
     deberta_status (*look)(task_run *run, task_text *text, deberta_error *err);
-    bool answers_alone; /* true: `look` answers */
+    bool answers_alone; /* true: `look` answers every text */
     /* Answers one text from its rows of logits: one for each token, or with DEBERTA_TASK_SEQUENCE one. out: stream
      * for the text form; NULL: fill the object. Memory taken from the options is freed after the batch. */
     deberta_status (*describe)(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err);
@@ -99,7 +99,8 @@ void task_require(const common_options *options, const text_batches *batches, de
  * default the Enhanced Mask Decoder if the model has one. */
 deberta_task task_mlm_head(const common_options *options, const text_batches *batches, const int *decoder);
 /* The following functions are for callbacks of a command. */
-/* Returns what is wrong unless id2label names all of the classifier's labels and no other, or none at all: NULL. */
+/* Returns what is wrong unless id2label names all of the classifier's labels and no other, or none at all
+ * and num_labels counts them, if it is there: NULL. */
 const char *task_labels_lack(const common_options *options, const deberta_model *model, size_t labels);
 /* Ends the program unless the names in id2label fit the rows of the classifier; called by `begin`. */
 void task_run_check_labels(const task_run *run, size_t labels);
@@ -119,7 +120,8 @@ size_t task_run_choose(const task_run *run, size_t top, const double *values, si
 extern const char *const mlm_decoder_names[];
 #define TASK_MLM_DECODER_ROW(S)                                                                                        \
     "mlm-decoder", 0, "NAME",                                                                                          \
-        "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer",              \
+        "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer, as "          \
+        "transformers has it",                                                                                         \
         CHOICE_AT(S, mlm_decoder, mlm_decoder_names)
 
 /* Row of --top, at most `most`, for that member of a command's struct. */

@@ -59,7 +59,7 @@ def attribute(model: Any, text: Any, pair: Optional[str] = None, **options: Any)
     if given.pop("layers", None):
         raise UnsupportedError("the model was opened with its first layers only, attributions are of whole models: open it without layers=")
     if getattr(model, "ablated", ""):
-        raise UnsupportedError("attributions are of whole models, and this one is without a term: leave the block of ablate")
+        raise UnsupportedError("attributions are of whole models, and this one is without a term: leave the block of ablate, or remove() what ablate returned")
     words, _ = _program._texts_of_figure(text, pair, None, {})
     command, options = ["attribute", folder, *words], {**given, **_program._given(options)}
     return Attribution(_program.json_of(*command, **options), command, options)

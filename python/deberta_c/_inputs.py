@@ -272,8 +272,10 @@ def one_text(what: str, given: Any) -> str:
 
 
 def _textual(several: Sequence[Any]) -> bool:
-    """Decides by the first element whether these are texts rather than ids."""
+    """Decides whether these are texts rather than ids: by the first element, or by any that only a list of texts has."""
     first = next(iter(several), None)
+    if any(one is None or isinstance(one, (str, bytes)) for one in several):
+        return True
     return isinstance(first, (str, bytes, tuple)) or (isinstance(first, list) and len(first) > 0 and isinstance(first[0], (str, bytes)))
 
 
@@ -310,21 +312,22 @@ def described(place: Any) -> Dict[str, Any]:
     return {name: [getattr(place, name).begin, getattr(place, name).end] for name in ("characters", "bytes")}
 
 
-def _utf8(text: str) -> bytes:
-    """Encodes a text; half a surrogate pair is refused, as the library would read it as U+FFFD."""
+def _utf8(text: str, where: str) -> bytes:
+    """Encodes a text, at its place in a list; half a surrogate pair is refused, as the library would read it as U+FFFD."""
     try:
         return text.encode()
     except UnicodeEncodeError as reason:
-        raise ArgumentError(f"the text holds half of a surrogate pair, U+{ord(text[reason.start]):04X} at character {reason.start}, which no "
+        raise ArgumentError(f"the text{where} holds half of a surrogate pair, U+{ord(text[reason.start]):04X} at character {reason.start}, which no "
                             "UTF-8 has: text.encode('utf-8', 'replace').decode() puts '?' there") from None
 
 
 class Cut:
     """Tokens of a text or a pair, in the library's memory as long as this object lives."""
 
-    def __init__(self, tokenizer: Any, item: Text, max_tokens: Optional[int]) -> None:
+    def __init__(self, tokenizer: Any, item: Text, max_tokens: Optional[int], where: str = "") -> None:
         parts = item if isinstance(item, tuple) else (item,)
-        self.text, self.pair = [*map(_utf8, parts), None][:2]
+        self.text, self.pair = [*(_utf8(part, where) for part in parts), None][:2]
+        self.where = where  # " at place 3" of a list, for messages
         asked = abi.sized(abi.Text, text=self.text, text_bytes=len(self.text), pair=self.pair, pair_bytes=len(self.pair or b""),
                           max_tokens=whole_number("max_tokens", max_tokens))
         self._owned = abi.Owned(library.tokens_free, kind=abi.AT(abi.Tokens))
@@ -381,7 +384,7 @@ class Tokenizer:
         return abi.notes_of(library.tokenizer_note, self._opened.handle) if self._opened.handle else []
 
     def cut(self, items: List[Text], max_tokens: Optional[int]) -> List[Cut]:
-        return [Cut(self.handle, item, max_tokens) for item in items]
+        return [Cut(self.handle, item, max_tokens, f" at place {k}" * (len(items) > 1)) for k, item in enumerate(items)]
 
     def special(self, name: str) -> int:
         return int(library.tokenizer_special_id(self.handle, abi.SPECIALS.index(name)))

@@ -27,6 +27,13 @@ class Tokens(NamedTuple):
     roles: np.ndarray  # uint8 [n]: 0 for text, 1 for a special token spelt in the text, 2 for [CLS] and [SEP]
 
 
+class Terms(NamedTuple):
+    """Terms that are taken out together; the model holds these, and no Ablation, which holds the model."""
+
+    text: str
+    parsed: List[Any]
+
+
 class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     """A model folder, or "synthetic:v3-base" and the like, opened for one caller.
 
@@ -36,7 +43,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     integers (docs/precision.md).
 
     path, precision, opened_with: as it was opened; opened_with has the options that are not what they are by default, without
-    memory_limit. ablated: what it is without, in a block of ablate.
+    memory_limit. ablated: what it is without, after ablate.
 
     One call at a time; `share()` makes a model of the same weights for another thread. Errors are `deberta_c.Error`, one sentence each.
     """
@@ -261,22 +268,24 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             library.model_read_positions(self._weights.handle, whole_number("layer", layer, info.layers - 1), address(keys), address(queries))
             return keys, queries
 
-    @contextlib.contextmanager
-    def ablate(self, terms: str) -> Iterator["Model"]:
-        """Removes terms within the block: "c2p@3:5", "p2c=mean@all,c2c@0", as --ablate of the program does."""
-        terms = "".join(str(terms).split())
-        added, before = parse_ablations(terms), (self._session.ablations, self.ablated)
-        try:
-            self._ablate(before[0] + added, ",".join(filter(None, (before[1], terms))))
-            yield self
-        finally:
-            self._ablate(*before)
+    def ablate(self, terms: str) -> "Ablation":
+        """The model without terms, from this call on: "c2p@3:5", "p2c=mean@all,c2c@0", as --ablate of the program does. It is whole again
+        at the end of a block, `with m.ablate("c2p@3:5"):`, or after remove() of what is returned. Raises ArgumentError for what is no
+        list of terms, FormatError and others of the library for terms that the model lacks."""
+        return Ablation(self, terms)
 
-    def _ablate(self, ablations: List[Any], terms: str) -> None:
+    def _ablate(self, active: List[Terms]) -> None:
+        """Makes the session anew, without the terms of all of these; where that fails it is as before."""
         with self._session.working():
+            before = self._session.ablations
             self._session.close()
-            self._session.ablations, self.ablated = ablations, terms
-            self._session.prepare()
+            try:
+                self._session.ablations = [one for terms in active for one in terms.parsed]
+                self._session.prepare()
+            except BaseException:
+                self._session.ablations = before
+                raise
+            self._active, self.ablated = active, ",".join(terms.text for terms in active)
 
     def trace(self, text: Any = None, pair: Optional[str] = None, **options: Any) -> Dict[str, Any]:
         """Which states, heads and terms bring an answer back into a corrupted text: `deberta attention trace` with its options (corrupted=,
@@ -298,8 +307,50 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         """Which words, distances and positions an answer comes from (docs/attribution.md). text: one text, or a pair as a tuple. options: as
         of `deberta attribute` (class_="Moby-Dick", answer="store,house", token="captain", of="log-probability", baseline="pad", steps=64,
         parts=["words", "distances"]). Values are logits, or natural logarithms with of="log-probability". Raises ArgumentError for a closed
-        model and for options that the program does not take, UnsupportedError within ablate and for a model opened with layers=."""
+        model and for options that the program does not take, UnsupportedError after ablate and for a model opened with layers=."""
         return _attribution.attribute(self, text, pair, **options)
+
+
+class Ablation(contextlib.AbstractContextManager["Model"]):
+    """Terms that a model is without, until remove() or the end of a `with` block, which may be entered again."""
+
+    def __init__(self, model: Model, terms: str) -> None:
+        if not isinstance(terms, str):
+            raise ArgumentError(f'terms: expected a text such as "c2p@3:5", found {terms!r:.60}')
+        text = "".join(terms.split())
+        self._terms, self._model, self._within = Terms(text, parse_ablations(text)), model, False
+        self._apply()
+
+    def _others(self) -> List[Terms]:
+        return [one for one in self._model._active if one is not self._terms]
+
+    def _apply(self) -> None:
+        self._model._ablate([*self._others(), self._terms])
+
+    def _holds(self) -> bool:
+        return len(self._others()) < len(self._model._active)
+
+    def remove(self) -> None:
+        """Gives the terms back to the model. Those that were removed already stay so, as after close()."""
+        if self._holds() and self._model._weights.handle:
+            self._model._ablate(self._others())
+
+    def __enter__(self) -> Model:
+        if self._within:
+            raise ArgumentError(f"the block of ablate({self._terms.text!r}) is entered already: make another with m.ablate(...)")
+        if not self._holds():
+            self._apply()
+        self._within = True
+        return self._model
+
+    def __exit__(self, *reason: Any) -> None:
+        self._within = False
+        self.remove()
+
+    def __repr__(self) -> str:
+        if not self._holds():
+            return f"<{self._terms.text} was removed: the model is as it was>"
+        return f"<the model is without {self._model.ablated}, until remove() or the end of a with block>"
 
 
 class Asked:

@@ -65,16 +65,28 @@ def _own_words(said: str) -> str:
     first = next((k for k, line in enumerate(lines) if line.startswith("deberta")), 0)  # after the notes
     kept = [re.sub("^note: ", "", line) for line in lines[first:]]
     sentence = re.sub(r"^deberta( [a-z-]+)*: ", "", "\n".join(kept))
-    return re.sub(r"--([a-z][a-z-]+)", lambda option: option[1].replace("-", "_") + "=", sentence)
+    outside_commands = r"(?:`|: )deberta [a-z][^`\n]*|--([a-z][a-z-]+)"  # a command that the sentence shows stays one
+    return re.sub(outside_commands, lambda found: found[1].replace("-", "_") + "=" if found[1] else found[0], sentence)
+
+
+def _argument(word: str) -> str:
+    """Returns a word of a command line, which can hold neither NUL nor half of a surrogate pair, unless it stands for a byte of a path."""
+    try:
+        if b"\0" not in os.fsencode(word):
+            return word
+        what = "NUL"
+    except UnicodeEncodeError as reason:
+        what = f"half of a surrogate pair at character {reason.start}"
+    raise ArgumentError(f"expected a text that an argument of the program can be, found {word!r:.60}, which holds {what}")
 
 
 def run(*arguments: str, **options: Any) -> bytes:
     """Returns standard output of the program; its errors become exceptions with its sentence, its notes NoteWarnings."""
-    command = [PROGRAM, *arguments, *_words(options)]
+    command = [PROGRAM, *map(_argument, (*arguments, *_words(options)))]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
-    except (OSError, ValueError) as reason:  # a missing file, or a text with NUL
-        raise Error(f"{PROGRAM}: cannot be run: {getattr(reason, 'strerror', None) or reason}") from None
+    except OSError as reason:
+        raise Error(f"{PROGRAM}: cannot be run: {reason.strerror}") from None
     if done.returncode:
         sentence = _own_words(done.stderr.decode("utf-8", "replace")) or f"{' '.join(command)} ended with {done.returncode}"
         raise _KINDS.get(done.returncode, Error)(sentence)
@@ -207,7 +219,7 @@ def _texts_of_figure(text: Any, pair: Any, kind: Optional[str], options: Dict[st
 def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, pair: Optional[str] = None, *, out: Any = None,
                      **options: Any) -> Figure:
     """A figure of `deberta attention` (docs/figures.md) of a text or a pair (text, second text). model: a folder, or a Model, as it is
-    now: with its precision and what it is without in a block of ablate. kind: components (default), rollout, distance and others;
+    now: with its precision and what it is without after ablate. kind: components (default), rollout, distance and others;
     difference and kernel take a list of texts. pair: the second segment, as in a tuple. out: a file or files to write as well, .svg,
     .pdf or .png. options: as of the program (layers=2, heads=[0, 1], width_mm=85, font_size=9): sizes in millimetres and points, layers
     and heads from 0. Raises ArgumentError for a closed model, for options that the program does not take and for an out= that is one of

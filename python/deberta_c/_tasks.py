@@ -47,6 +47,7 @@ class Tasks:
         self._memory_limit = memory_limit
         self._weights, self._tokenizer = weights, Tokenizer(path)
         self._session = Session(weights, given.get("isa"), given.get("threads"))
+        self._active: List[Any] = []  # Terms of ablations, oldest first
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self._weights.__reduce_ex__(protocol)
@@ -76,11 +77,19 @@ class Tasks:
         return found[0] if single else found
 
     @cached_property
+    def _config(self) -> Dict[str, Any]:
+        """Returns config.json; nothing where there is none, as of a made-up model."""
+        try:
+            return dict(json.loads((Path(self.path) / "config.json").read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return {}
+
+    @cached_property
     def _pad(self) -> int:
         """Returns the id of padding in config.json."""
         try:
-            return int(json.loads((Path(self.path) / "config.json").read_bytes())["pad_token_id"])
-        except (OSError, ValueError, TypeError, KeyError):
+            return int(self._config["pad_token_id"])
+        except (ValueError, TypeError, KeyError):
             return 0  # the id in every published model
 
     def _is_limited(self, max_tokens: Optional[int]) -> bool:
@@ -98,11 +107,14 @@ class Tasks:
 
     def _check_labels(self, count: int) -> None:
         """Refuses an id2label that names other labels than the classifier has, as the program does."""
+        said = self._config.get("num_labels")
         is_named = [library.model_label(self._weights.handle, k) is not None for k in range(count + 1)]
         if is_named[count] or any(is_named) and not all(is_named[:count]):
             what = "names" if is_named[count] else "does not name"
             raise FormatError(f"{self.path}: id2label in config.json {what} the label {count if is_named[count] else is_named.index(False)}, "
                               f"but the classifier has the labels 0 to {count - 1}")
+        if not any(is_named) and isinstance(said, int) and said not in (0, count):
+            raise FormatError(f"{self.path}: num_labels in config.json is {said}, but the classifier has {count} outputs")
 
     def _label(self, number: int) -> str:
         name: Optional[bytes] = library.model_label(self._weights.handle, number)
@@ -133,7 +145,7 @@ class Tasks:
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:
         """Candidates for each [MASK]: {"masks": [{"token", "characters", "bytes", "candidates": [{"id", "token", "text",
         "probability"}]}]}; of a pair also "segment", 0 or 1, the text of the place.
-        decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain"."""
+        decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain": what transformers computes, which has no such decoder."""
         one_of("decoder", decoder, "emd", "plain", None)
         with self._session.working():
             emd = decoder == "emd" or (decoder is None and abi.TASK_EMD in self._widths())
@@ -145,7 +157,7 @@ class Tasks:
         def places(cut: Cut) -> np.ndarray:
             found = np.flatnonzero(cut.values("ids") == mask)
             if not len(found):
-                raise ArgumentError(f"there is no {self._tokenizer.token(mask)} in the text")
+                raise ArgumentError(f"there is no {self._tokenizer.token(mask)} in the text{cut.where}")
             return found
 
         def candidate(k: int, probability: float) -> Answer:

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._abi import MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, whole_number
+from ._abi import MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, terminated, whole_number
 from ._inputs import is_table
 from ._model import Model
 from ._tasks import TAGS_NO_PAIRS
@@ -33,6 +33,8 @@ class Encoder:
     "fill_mask" instead of vectors: their answers as JSON texts, with options of those calls in `task_options`. into: the new column;
     "vector" or the task's name. Of the others see Model.
 
+    datasets keeps every column that it gets back: instead of map's remove_columns call `.remove_columns("text")` on the result.
+
     The model is opened in the process that calls, at its first batch: an Encoder may be pickled and forked. Where `deberta pack` has
     been run on the folder, all processes of a machine share its weights.
     """
@@ -43,7 +45,9 @@ class Encoder:
                  batch_tokens: int = 2048) -> None:
         one_of("pool", pool, "mean", "cls", None)
         one_of("task", task, *TASKS, None)
-        self.path, self.column, self.pair, self.pool, self.task = os.fspath(path), column, pair, pool, task
+        if isinstance(path, Model):
+            raise ArgumentError(f"path: expected a folder, found an open Model: an Encoder opens its own in each process: Encoder({path.path!r})")
+        self.path, self.column, self.pair, self.pool, self.task = os.fsdecode(terminated("path", path)), column, pair, pool, task
         self.task_options = dict(task_options or {})
         self._check_task(pool)
         self.into = into or task or "vector"

@@ -4,8 +4,11 @@ SPDX-License-Identifier: MIT
 """
 import json
 import math
+import os
 import pathlib
+import select
 import shutil
+import subprocess
 
 from helpers import DEMO, GOLDEN, Tensor, has_figures, make_model, read_tensors, softmax, write_tensors
 
@@ -133,13 +136,18 @@ def test_missing_tokenizer_and_heads(bench):
     assert "'rtd'" in notes and "mlm, mlm_emd" in notes, notes
     _, notes = run(bench, "fill-mask", model(bench, "token"), "--text", "[MASK]", code=3)
     assert "'mlm'" in notes and "token" in notes, notes
-    for name, words in (("misfit", "does not name the label 2"), ("surplus", "names the label 3")):
-        said = f"id2label in config.json {words}, but the classifier has the labels 0 to 2"
+    counted = pathlib.Path(shutil.copytree(model(bench, "sequence"), bench.path("counted")))
+    config = json.loads((counted / "config.json").read_text())
+    (counted / "config.json").write_text(json.dumps({**config, "id2label": None, "label2id": None, "num_labels": 2}))
+    named, labels = "id2label in config.json", "but the classifier has the labels 0 to 2"
+    for name, said in (("misfit", f"{named} does not name the label 2, {labels}"), ("surplus", f"{named} names the label 3, {labels}"),
+                       ("counted", "num_labels in config.json is 2, but the classifier has 3 outputs")):
+        folder = counted if name == "counted" else model(bench, name)
         for command in (["classify"], ["attribute", "--steps", "2"], *[["attention", "trace", "--mask-word", "1", "-o", "t.pdf"]] * has_figures(bench)):
-            _, notes = run(bench, *command, model(bench, name), "--text", "x", code=3)
+            _, notes = run(bench, *command, folder, "--text", "x", code=3)
             assert said in notes, notes
-        _, notes = run(bench, "report", model(bench, name), "--text", "x", "--skip", "receptive-field", "-o", name)
-        assert f"the page has no labels of the model: {said}" in notes and f'"no_labels":"{said}' in pathlib.Path(name, "index.html").read_text(), notes
+        _, notes = run(bench, "report", folder, "--text", "x", "--skip", "receptive-field", "-o", f"{name}.page")
+        assert f"the page has no labels of the model: {said}" in notes and f'"no_labels":"{said}' in pathlib.Path(f"{name}.page", "index.html").read_text(), notes
     _, notes = run(bench, "tag", "synthetic:v3-xsmall,layers=1,vocab=100", "--text", "x", code=2)
     assert "no tokenizer" in notes
 
@@ -267,9 +275,37 @@ def test_choices(bench):
     assert run(bench, "classify", model(bench, "choice"), "--text", "two", *words, "--top", 1)[0] == f"two\n  {best['probability']:.3f}  {best['choice']}\n"
     lines = answers(bench, "classify", model(bench, "choice"), "--file", "-", *words, given=b"two\n" + b"x " * 16383 + b"\ntwo\n", code=3)
     assert lines[0]["choices"] == lines[2]["choices"] == got[1]["choices"] and "with choice 0" in lines[1]["error"], lines[1]
+    objects = [{"id": 7, "text": "two", "choices": choices, "label": 1}, {"text": "two"}, {"text": "two", "choices": None}, {"text": "two", "choices": choices[::-1]},
+               *({"text": "two", **wrong} for wrong in ({"choices": ["a"]}, {"choices": "a, b"}, {"choices": ["a", 3]}, {"choices": ["a", "b\0"]}, {"choices": choices, "pair": "a"}))]
+    given = "".join(json.dumps(one) + "\n" for one in objects).encode()
+    lines = answers(bench, "classify", model(bench, "choice"), "--file", "-", "--jsonl", given=given, code=3)
+    assert lines[0]["id"] == 7 and lines[0]["choices"] == got[1]["choices"] and set(lines[1]) == {"line", "file", "score", "probability"}, lines[:2]
+    assert lines[2] == {**lines[1], "line": 3} and sorted(c["score"] for c in lines[3]["choices"]) == sorted(c["score"] for c in got[1]["choices"]), lines[3]
+    assert all("choices" in line["error"] for line in lines[4:]) and len(lines) == 9 and "a pair" in lines[8]["error"], lines[4:]
+    out, err = run(bench, "classify", model(bench, "choice"), "--file", "-", "--jsonl", "--top", 1, given=given.splitlines()[0])
+    assert out == f"two\n  {best['probability']:.3f}  {best['choice']}\n" and err == "note: standard input: keys not used: label\n", out + err
+    other = answers(bench, "classify", model(bench, "sequence"), "--file", "-", "--jsonl", given=given, code=3)
+    assert "a single output, and this one has 3" in other[0]["error"] and "labels" in other[1] and "labels" in other[2], other[:3]
     assert "3 outputs" in run(bench, "classify", model(bench, "sequence"), "--text", "a", *words, code=3)[1]
     assert "at least two" in run(bench, "classify", model(bench, "choice"), "--text", "a", *words[:2], code=2)[1]
     assert "--pair" in run(bench, "classify", model(bench, "choice"), "--text", "a", "--pair", "b", *words, code=2)[1]
+
+
+def test_answers_as_lines_come(bench):
+    """A writer that waits for the answer of each line gets it, from a pipe and from a named pipe, with any --batch-tokens."""
+    pipe = bench.path("pipe")
+    os.mkfifo(pipe)
+    for more, place in (([], "-"), (["--batch-tokens", 1], "-"), (["--json"], "-"), (["--json"], pipe)):
+        with bench.start("classify", DEMO, "--file", place, *more, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            given = program.stdin if place == "-" else open(pipe, "wb")
+            for text in (b"a ship\n", b"the house\n"):
+                given.write(text)
+                given.flush()
+                assert select.select([program.stdout], [], [], 60)[0], f"no answer to {text}"
+                assert os.read(program.stdout.fileno(), 1 << 16)
+            given.close()
+            program.stdin.close()
+            assert program.wait() == 0
 
 
 # ------------------------------------------------------------------------------------------------------------- tag

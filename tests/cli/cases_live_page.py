@@ -148,6 +148,16 @@ def test_bits_of_typed_sentences(bench):
         check([url for url in page.browser.requests[1:] if not url.startswith("blob:")] == [], f"nothing is loaded: {page.browser.requests}")
 
 
+def test_other_masks(bench):
+    """What is no mask of the model is read as text, and the page says so, as fill-mask does."""
+    with live(bench) as page:
+        for word, said in (("[mask]", "‘[mask]’ is read as text: a mask is [MASK]"), ("<mask>", "‘<mask>’"), ("MASK", "‘MASK’"), ("____", "‘____’"),
+                           ("[MASK]", None), ("a mask", None)):
+            page.compute(f"The King and the {word} sat")
+            note = page.text("#live-note")
+            check(said in note if said else "is read as text" not in note, f"{word}: {note}")
+
+
 def test_low_precision(bench):
     sentences = draw_sentences(8)[:5]
     wanted = digests_of_program(bench, sentences, "--precision", "int8")

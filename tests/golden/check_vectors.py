@@ -5,7 +5,7 @@
     check_vectors.py CASE OUTPUT.safetensors [--bits]
     check_vectors.py --all FOLDER [--bits]             FOLDER/CASE.safetensors of every case that is there
 
-CASE is a folder beside this file. OUTPUT holds float32 or float64 tensors, named and shaped as in CASE/expected.safetensors (for `.rows` all rows
+CASE is a folder beside this file: its name, its number or its path. OUTPUT holds float32 or float64 tensors, named and shaped as in CASE/expected.safetensors (for `.rows` all rows
 will do). Each of that file is compared where tokens are real, or named as missing: the largest difference may be three times that of float32 PyTorch
 (bars.tsv), and 2e-6 where that is less. --bits also compares the checksums of bits.tsv, which need all of a quantity. Exit status 1: a tensor is
 outside its bar or misshapen, or nothing was compared; 2: wrong use."""
@@ -130,14 +130,14 @@ def main(arguments):
     if len(rest) != (1 if whole else 2) or not set(options) <= {"--bits", "--all"}:
         print(__doc__, file=sys.stderr)
         return 2
-    pairs = [(case, Path(rest[0]) / f"{case}.safetensors") for case in cases] if whole else [rest]
-    if (not Path(rest[0]).is_dir()) if whole else rest[0] not in cases:
+    meant = [c for c in cases if rest[0] in (c, c.split("-")[0]) or Path(rest[0]).resolve() == HERE / c]  # a name, a number, a path
+    pairs = [(case, Path(rest[0]) / f"{case}.safetensors") for case in cases] if whole else [(*meant, rest[1])]
+    if (not Path(rest[0]).is_dir()) if whole else len(meant) != 1:
         print(f"{rest[0]}: no such {'folder' if whole else 'case; --list names them'}", file=sys.stderr)
         return 2
-    there = [pair for pair in pairs if not whole or pair[1].exists()]
-    results = [judge(*pair, "--bits" in options) for pair in there]
+    results = [judge(*pair, "--bits" in options) for pair in pairs if not whole or pair[1].exists()]
     if whole:
-        print(f"{len(there)} of {len(pairs)} cases were there, {results.count(False)} of them failed")
+        print(f"{len(results)} of {len(pairs)} cases were there, {results.count(False)} of them failed")
     return int(not results or not all(results))
 
 

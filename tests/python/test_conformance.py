@@ -79,6 +79,10 @@ def test_wrong_use_is_one_sentence(tmp_path):
                              (CASES[0], other, "is no whole safetensors file"), ("99-v9", good, "99-v9: no such case; --list names them")):
         done = check(case, path)
         assert done.returncode == 1 + (case == "99-v9") and done.stderr.count("\n") == 1 and says in done.stderr, done.stderr
+    for case in (CASES[0].split("-")[0], GOLDEN / CASES[0], f"{GOLDEN}/{CASES[0]}/"):
+        done = check(case, good)
+        assert done.returncode == 0 and f"\n{CASES[0]}: 16 of 16" in done.stdout, done.stderr
+    assert check(tmp_path / CASES[0], good).returncode == 2, "a folder elsewhere is none of these cases"
     done = check("--all", tmp_path / "nowhere")
     assert done.returncode == 2 and done.stderr.endswith("nowhere: no such folder\n") and not done.stdout
     done = check("--help")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -186,10 +187,38 @@ def test_ablation(demo):
             assert not np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], without["hidden_states.5"])
         assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], without["hidden_states.5"])
     assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], full["hidden_states.5"])
-    for wrong in (3, "c2p", "c2p@x", "p2p@1", "c2p@99", "c2p@0:9"):
-        with pytest.raises(deberta_c.Error), demo.ablate(wrong):
-            pass
+    for wrong in (3, None, ["c2p@3:1"], "", "rubbish", "c2p", "c2p@x", "p2p@1", "c2p@99", "c2p@0:9"):
+        refuses(deberta_c.Error, ".", demo.ablate, wrong)  # at the call, before any block is entered
     assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], full["hidden_states.5"])
+
+
+def test_ablation_without_a_block(demo):
+    """It holds from the call on, as a hook of PyTorch does, and each is removed by itself."""
+    def last():
+        return demo.encode(TEXTS[0])["hidden_states.5"].tobytes()
+
+    full, states = last(), {}
+    for terms in ("c2p@3:1", "c2c=mean@0"):
+        with demo.ablate(terms) as model:
+            assert model is demo and demo.ablated == terms
+            states[terms] = last()
+    one, two = demo.ablate("c2p@3:1"), demo.ablate(" c2c=mean@0 ")
+    assert demo.ablated == "c2p@3:1,c2c=mean@0" and demo.ablated in repr(one) and last() not in (full, *states.values())
+    one.remove()
+    assert demo.ablated == "c2c=mean@0" and last() == states["c2c=mean@0"] and "c2p@3:1 was removed" in repr(one)
+    one.remove()
+    with two, one:
+        assert demo.ablated == "c2c=mean@0,c2p@3:1"
+        refuses(deberta_c.ArgumentError, "entered already", one.__enter__)
+    assert demo.ablated == "" and last() == full
+    with deberta_c.Model(DEMO, threads=1) as model:
+        kept = model.ablate("c2p@0")
+    kept.remove()
+    model = deberta_c.Model(DEMO, threads=1)
+    model.ablate("c2p@0")
+    gone = weakref.ref(model)
+    del model
+    assert gone() is None, "a model keeps no handle of its own, so that its memory is freed with it"
 
 
 def test_program_rows_and_figures():
@@ -328,11 +357,15 @@ def test_texts_that_c_would_cut_off(demo):
     for call, words in ((lambda: deberta_c.Model(f"{DEMO}\0x"), "path: expected a text without NUL"), (lambda: deberta_c.Model(None), "path: .* found None"),
                         (lambda: deberta_c.Model(3), "path: .* found 3"), (lambda: deberta_c.Model("\ud800"), "path: "),
                         (lambda: deberta_c.Model(DEMO, isa="scalar\0x"), "isa: expected a text without NUL"),
-                        (lambda: demo.ablate("c2p@0\0x").__enter__(), "terms: expected a text without NUL"),
-                        (lambda: demo.ablate("c2p@\ud800").__enter__(), "terms: "), (lambda: deberta_c.bench(None), "model: .* found None"),
+                        (lambda: demo.ablate("c2p@0\0x"), "terms: expected a text without NUL"),
+                        (lambda: demo.ablate("c2p@\ud800"), "terms: "), (lambda: deberta_c.bench(None), "model: .* found None"),
                         (lambda: deberta_c.bench("a\0b"), "model: expected a text without NUL"),
-                        (lambda: deberta_c.attention_figure(demo, "a\0b"), "cannot be run: embedded null byte"),
-                        (lambda: deberta_c.attention_figure(demo, "a\ud800"), "cannot be run: .*surrogates not allowed")):
+                        (lambda: deberta_c.attention_figure(demo, "a\0b"), "an argument of the program can be, found 'a.x00b', which holds NUL"),
+                        (lambda: demo.receptive_field(tokens="1\0"), "which holds NUL"), (lambda: deberta_c.attention_figure(demo, "a", title="\0"), "which holds NUL"),
+                        (lambda: demo.fill_mask(["a [MASK]", "b"]), r"there is no \[MASK\] in the text at place 1"),
+                        (lambda: demo.encode(["a", "b\ud800"]), "the text at place 1 holds half of a surrogate pair"),
+                        (lambda: deberta_c.attention_figure(demo, kind="heatmap", text="a"), "deberta attention MODEL --text TEXT -o FILE.png$"),
+                        (lambda: deberta_c.attention_figure(demo, "a\ud800"), "which holds half of a surrogate pair at character 1")):
         refuses(deberta_c.Error, words, call)
     with deberta_c.Model(os.fsencode(DEMO)) as model:
         assert model.path == DEMO and model.encode("a")["hidden_states.5"].shape[2] == 192
@@ -378,7 +411,7 @@ def test_program_names_the_same_download():
 @pytest.mark.parametrize("call", [
     lambda m: m.encode("a"), lambda m: m.encode([1]), lambda m: m.tokenize("a"), lambda m: m.detokenize([1]), lambda m: m.info, lambda m: m.labels,
     lambda m: m.isa, lambda m: m.threads, lambda m: m.digest(), lambda m: m.classify("a"), lambda m: m.fill_mask("a [MASK]"), lambda m: m.tag("a"),
-    lambda m: m.detect("a"), lambda m: m.answer("a", "b"), lambda m: m.share(), lambda m: m.ablate("c2p@0").__enter__()])
+    lambda m: m.detect("a"), lambda m: m.answer("a", "b"), lambda m: m.share(), lambda m: m.ablate("c2p@0")])
 def test_closed_model(call):
     """Every call that needs the weights is refused; a model that shares them has them still, and closing twice is closing once."""
     model = deberta_c.Model(DEMO, threads=1)

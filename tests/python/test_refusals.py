@@ -78,9 +78,14 @@ def test_encoder_says_what_it_takes(batch):
 @pytest.mark.parametrize("options, words", [
     ({"task_options": {"top": 2}}, "there is no task"), ({"task": "classify", "pool": "mean"}, "pool: is for vectors"),
     ({"task": "classify", "task_options": {"topk": 2}}, "classify has no topk; it has top, multi_label"),
+    ({"path": None}, "path: expected a text without NUL, found None"),
     ({"task": "tag", "pair": "other"}, "pair: tag takes no pairs"), ({"task": "tag", "task_options": {"max_tokens": 5}}, "tag has no max_tokens")])
 def test_encoder_options_that_nothing_reads(options, words):
-    refuses(deberta_c.ArgumentError, words, Encoder, DEMO, **options)
+    refuses(deberta_c.ArgumentError, words, Encoder, **{"path": DEMO, **options})
+
+
+def test_encoder_of_an_open_model(demo):
+    refuses(deberta_c.ArgumentError, f"path: expected a folder, found an open Model: .*: Encoder\\('{DEMO}'\\)", Encoder, demo)
 
 
 def test_encoder_options_that_are_read():
@@ -88,12 +93,19 @@ def test_encoder_options_that_are_read():
     assert len(json.loads(answers[0])["labels"]) == 2
 
 
-@pytest.mark.parametrize("keys, words", [(15, "does not name the label 15"), (17, "names the label 16")])
-def test_labels_that_do_not_fit_the_classifier(tmp_path, keys, words):
+@pytest.mark.parametrize("said, words", [
+    ({"id2label": {str(k): f"name {k}" for k in range(15)}}, "id2label in config.json does not name the label 15, but the classifier has the labels 0 to 15"),
+    ({"id2label": {str(k): f"name {k}" for k in range(17)}}, "id2label in config.json names the label 16, but the classifier has the labels 0 to 15"),
+    ({"num_labels": 3}, "num_labels in config.json is 3, but the classifier has 16 outputs"), ({"num_labels": 16}, None), ({}, None)])
+def test_labels_that_do_not_fit_the_classifier(tmp_path, said, words):
     """The program's sentence, and no name that is made up."""
     shutil.copytree(DEMO, tmp_path / "model")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
-    (tmp_path / "model" / "config.json").write_text(json.dumps({**config, "id2label": {str(k): f"name {k}" for k in range(keys)}, "label2id": None}))
+    (tmp_path / "model" / "config.json").write_text(json.dumps({**config, "id2label": None, "label2id": None, **said}))
     model = deberta_c.Model(tmp_path / "model")
     for call in (lambda: model.classify("a ship"), lambda: model.labels):
-        refuses(deberta_c.FormatError, f"id2label in config.json {words}, but the classifier has the labels 0 to 15", call)
+        if words is None:
+            call()
+        else:
+            refuses(deberta_c.FormatError, words, call)
+    assert words is not None or model.labels[15] == "LABEL_15"

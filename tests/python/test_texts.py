@@ -50,7 +50,7 @@ def test_every_form_of_the_same_texts(demo, name):
 @pytest.mark.parametrize("wrong, words", [
     (b"a", "found bytes: decode"), (bytearray(b"a"), "found bytearray: decode"), (["a", b"b"], "found bytes at place 1"), ([["a", "b"], ["c", "d"]], "found a list at place 0: a pair is a tuple"),
     (np.array([["a", "b"]]), "a pair is a tuple"), (("a", "b", "c"), "several texts are a list"), ((("a", "b"), ("c", "d")), "several texts are a list"),
-    (["a", None], "found NoneType at place 1"), (["a", 3], "found int at place 1"), ([("a", 3)], "found str, int at place 0"), ({"text": "a"}, "found (dict|.'text'.; texts are given as they are)"),
+    (["a", None], "found NoneType at place 1"), ([None], "found NoneType at place 0"), ((None, "a"), "found NoneType, str; a tuple"), ([float("nan"), "a"], "found float at place 0"), (["a", 3], "found int at place 1"), ([("a", 3)], "found str, int at place 0"), ({"text": "a"}, "found (dict|.'text'.; texts are given as they are)"),
     (None, "found NoneType"), (5, "found int"), (1.5, "found float"), ((text for text in "ab"), "found generator"), ({"a"}, "found set"), (np.array(["a"], "S1"), "found bytes")])
 def test_anything_else_is_refused(demo, name, wrong, words):
     with pytest.raises(deberta_c.ArgumentError, match=words):

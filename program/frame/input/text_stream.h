@@ -117,7 +117,9 @@ void text_stream_report_rest(const text_stream *stream);
 int text_record_spoil(text_record *record, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define TEXT_STREAM_FILE_OPTIONS                                                                                       \
-    {"file", 'f', "FILE", "one text a line, or objects (.jsonl); - is standard input; may be repeated",                \
+    {"file", 'f', "FILE",                                                                                              \
+     "one text a line, or objects (.jsonl); - is standard input, answered as its lines come; may "                     \
+     "be repeated",                                                                                                    \
      TEXTS_AT(reading_options, files)},                                                                                \
     {                                                                                                                  \
         "jsonl", 0, NULL, "files hold one JSON object a line, whatever their names", FLAG_AT(reading_options, jsonl)   \
