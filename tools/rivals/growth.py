@@ -124,14 +124,14 @@ def lines_of(given, part, rows):
     yield "|---|" + "--:|" * (len(titles) - 1)
     before = None
     for name, r in rows:
-        series = before and before["precision"] == r["precision"]
+        series = before and before["precision"] == r["precision"] and not is_disturbed(given, name, before)
         last = step(before if series else None, r, along, "median_s") if along else f"{r['median_s'] / rows[0][1]['median_s']:.3f}"
         mark = "!" if is_disturbed(given, name, r) else ""
         yield (f"| {name} | {1e3 * r['median_s']:.4g}{mark} | {1e3 * r['min_s']:.4g} | {r['other_cores']:.2f} | {r['workspace_bytes'] / 1e6:.4g} | "
                f"{r['peak_rss_bytes'] / 1e6:.4g} | {last} |")  # fmt: skip
         before = r
     for precision in dict.fromkeys(r["precision"] for _, r in rows) if along else ():
-        own = [r for _, r in rows if r["precision"] == precision]
+        own = [r for name, r in rows if r["precision"] == precision and not is_disturbed(given, name, r)]
         fitted = [exponent([r[along] for r in own], [r[value] for r in own]) for value in ("median_s", "workspace_bytes")]
         if None not in fitted:
             yield f"\n{precision}: time grows with the power {fitted[0]:.2f} of {along}, the session's memory with {fitted[1]:.2f}."
