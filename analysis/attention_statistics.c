@@ -25,11 +25,14 @@ attention_summary attention_summarize(const float *probabilities, size_t tokens,
     size_t queries = 0;
     for (size_t i = 0; i < tokens; i++) {
         if (!kept(mask, i)) continue;
+        double whole = 0;
         queries++;
+        for (size_t j = 0; j < tokens; j++) whole += kept(mask, j) ? (double)probabilities[i * tokens + j] : 0;
         for (size_t j = 0; j < tokens; j++) {
-            const double p = kept(mask, j) ? (double)probabilities[i * tokens + j] : 0;
+            /* Where a whole row is 0, p is NaN, and so are the means. */
+            const double p = kept(mask, j) ? (double)probabilities[i * tokens + j] / whole : 0;
             const double r = (double)position_of(positions, i) - (double)position_of(positions, j);
-            if (p > 0) sum.entropy -= p * log2(p);
+            if (!(p <= 0)) sum.entropy -= p * log2(p);
             sum.distance += p * fabs(r);
             sum.offset += p * r;
         }

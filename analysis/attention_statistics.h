@@ -10,7 +10,8 @@
 #include "core/base/status.h"
 #include "output/scope.h"
 
-/* Means over the queries of a matrix of probabilities. */
+/* Means over the queries of a matrix of probabilities. p_ij is divided by the sum of its row over the kept keys, which
+ * is not 1 where the matrix is a part of a larger one. */
 typedef struct attention_summary {
     double entropy;  /* -sum_j p_ij log2 p_ij, bits: 0 for one key, log2(n) for all alike */
     double distance; /* sum_j p_ij |i - j|, tokens */

@@ -140,31 +140,83 @@ double chart_plot_below(const draw_list *list, const chart_plot *p)
 
 /* ----------------------------------------------------------------------------------------------------------- panel */
 
-/* Draws rules with their names beside them, on the side that has room. */
+static bool holds(draw_rect box, double x, double y)
+{
+    return x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height;
+}
+
+/* Returns how many of the places along the lines and ribbons of all series, and of rules, are in a box. */
+static size_t count_strikes(const chart_plot *p, draw_rect box)
+{
+    enum { STEPS = 24 }; /* between two points of a series */
+    size_t strikes = 0;
+    for (size_t s = 0; s < p->panel->series_count; s++) {
+        const chart_series *series = &p->panel->series[s];
+        const double *const edges[] = {series->y, series->low, series->high};
+        for (size_t e = 0; e < 3 && series->kind != CHART_BARS; e++)
+            for (size_t i = 0; edges[e] && i + 1 < series->count; i++) {
+                const draw_point a = chart_plot_point(p, chart_series_x(series, i), edges[e][i]),
+                                 b = chart_plot_point(p, chart_series_x(series, i + 1), edges[e][i + 1]);
+                for (int step = 0; step <= STEPS; step++)
+                    strikes += holds(box, a.x + (b.x - a.x) * step / STEPS, a.y + (b.y - a.y) * step / STEPS);
+            }
+    }
+    for (size_t i = 0; i < p->panel->rule_count; i++) {
+        const chart_rule *rule = &p->panel->rules[i];
+        const double at = rule->vertical ? chart_plot_x(p, rule->at) : chart_plot_y(p, rule->at);
+        strikes += rule->vertical ? at > box.x && at < box.x + box.width : at > box.y && at < box.y + box.height;
+    }
+    return strikes;
+}
+
+/* Writes the name of a rule on that side of it and at that end where least is drawn, from the left or the upper end
+ * on. */
+static void draw_rule_name(draw_list *list, const chart_plot *p, const chart_rule *rule, double at,
+                           const draw_font *font)
+{
+    const draw_rect area = p->area;
+    const double high = draw_type_height(font), room = rule->vertical ? area.height : area.width,
+                 width = fmin(draw_measure(list, rule->name, font), room), low = rule->vertical ? area.x : area.y,
+                 end = rule->vertical ? area.x + area.width : area.y + area.height;
+    const bool no_room = at - low < high + 0.7; /* to the left of the line, or above it */
+    size_t least = SIZE_MAX;
+    draw_place best = {0};
+    for (int k = 0; k < 4; k++) {
+        const bool after = no_room != (k >= 2), far_end = k % 2;
+        if (k > 0 && (after ? end - at : at - low) < high + 0.8) continue;
+        const double across = after ? at + (rule->vertical ? 0.7 : 0.8) : at - 0.7,
+                     along = rule->vertical ? (far_end ? area.y + area.height - 1 - width : area.y + 1.5)
+                                            : (far_end ? area.x + area.width - 1 - width : area.x + 1),
+                     from = after ? across : across - high;
+        const draw_rect box =
+            rule->vertical ? (draw_rect){from, along, high, width} : (draw_rect){along, from, width, high};
+        const size_t strikes = count_strikes(p, box);
+        if (strikes >= least) continue;
+        least = strikes;
+        best = rule->vertical ? (draw_place){across, along, DRAW_END, after ? DRAW_CAP : DRAW_BASELINE, 90}
+                              : (draw_place){along, across, DRAW_START, after ? DRAW_CAP : DRAW_BASELINE, 0};
+    }
+    draw_text_within(list, rule->name, best, font, room);
+}
+
+/* Draws rules with their names beside them. */
 static void draw_rules(draw_list *list, const chart_plot *p)
 {
     const draw_pen pen = {rule_grey, 0.7, DRAW_DASHED}, edge = {rule_grey, 0.5, DRAW_SOLID};
+    const draw_rect area = p->area;
     draw_font font = p->small;
     font.colour = rule_grey;
     for (size_t i = 0; i < p->panel->rule_count; i++) {
         const chart_rule *rule = &p->panel->rules[i];
-        if (rule->vertical) {
-            double x = chart_plot_x(p, rule->at);
-            if (!(x >= p->area.x && x <= p->area.x + p->area.width)) continue;
-            draw_line(list, x, p->area.y, x, p->area.y + p->area.height, &pen);
-            bool at_left = x - p->area.x < draw_type_height(&font) + 0.7;
-            draw_place place = {at_left ? x + 0.7 : x - 0.7, p->area.y + 1.5, DRAW_END,
-                                at_left ? DRAW_CAP : DRAW_BASELINE, 90};
-            if (rule->name) draw_text_within(list, rule->name, place, &font, p->area.height);
-        } else {
-            double y = chart_plot_y(p, rule->at);
-            if (!(y >= p->area.y && y <= p->area.y + p->area.height)) continue;
-            draw_line(list, p->area.x, y, p->area.x + p->area.width, y, &pen);
-            bool at_top = y - p->area.y < draw_type_height(&font) + 0.7; /* there is no room above the line */
-            draw_place place = {p->area.x + 1, at_top ? y + 0.8 : y - 0.7, DRAW_START,
-                                at_top ? DRAW_CAP : DRAW_BASELINE, 0};
-            if (rule->name) draw_text_within(list, rule->name, place, &font, p->area.width);
-        }
+        const double at = rule->vertical ? chart_plot_x(p, rule->at) : chart_plot_y(p, rule->at);
+        if (rule->vertical ? !(at >= area.x && at <= area.x + area.width)
+                           : !(at >= area.y && at <= area.y + area.height))
+            continue;
+        if (rule->vertical)
+            draw_line(list, at, area.y, at, area.y + area.height, &pen);
+        else
+            draw_line(list, area.x, at, area.x + area.width, at, &pen);
+        if (rule->name) draw_rule_name(list, p, rule, at, &font);
     }
     for (size_t i = 0; i < p->panel->edge_count; i++) {
         double x = chart_plot_x(p, p->panel->edges[i]);

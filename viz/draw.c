@@ -188,6 +188,9 @@ char *draw_clean_text(const char *text)
 /* Returns a cleaned copy; NULL for an empty text. */
 static char *clean_copy(const char *text) { return text && *text ? draw_clean_text(text) : NULL; }
 
+/* How far the sign of a lone blank is lifted, as a fraction of the type size. */
+static const double lone_blank_lift = 0.3;
+
 /* Appends the cleaned text and takes it over. */
 static double append_text(draw_list *list, char *clean, draw_place place, const draw_font *font)
 {
@@ -196,6 +199,11 @@ static double append_text(draw_list *list, char *clean, draw_place place, const 
     text->place = place;
     text->place.x += list->origin_x;
     text->place.y += list->origin_y;
+    if (strcmp(clean, "\u2423") == 0) { /* the sign of a lone blank hangs below the line, into what stands there */
+        const double lift = lone_blank_lift * font->size * DRAW_MM_PER_PT, turn = place.degrees * acos(-1) / 180;
+        text->place.x -= lift * sin(turn);
+        text->place.y -= lift * cos(turn);
+    }
     text->font = *font;
     text->width = width;
     return width;

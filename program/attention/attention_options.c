@@ -33,7 +33,7 @@ const option attention_page_rows[] = {
 const option attention_file_rows[] = {
     {"out", 'o', "PATH", "the figure: .png, .svg or .pdf; may be repeated", TEXTS_AT(common_options, outs),
      .role = OPTION_OUTPUT},
-    {"numbers", 0, "FILE", "its numbers, neither centred nor pooled: .csv or .safetensors",
+    {"numbers", 0, "FILE", "its numbers, cells neither centred nor pooled: .csv or .safetensors",
      TEXT_AT(attention_options, data), .role = OPTION_OUTPUT},
     {"latex", 0, "FILE", "a .tex file beside the figure: \\includegraphics, caption and label",
      TEXT_AT(attention_options, latex), .role = OPTION_OUTPUT, .needs = "out"},

@@ -12,11 +12,9 @@
 
 enum { WIDE_MM = 120 /* room for two charts side by side */, LONGEST_LINEAR = 40, MOST_EDGES = 30 };
 
-bool distance_curves_differ(const figure_source *source, deberta_component component)
+bool distance_curves_centred(const figure_source *source, deberta_component component)
 {
-    const attention_options *asked = source->asked;
-    return source->components[component] && asked->data && asked->centre == CENTRE_ROW &&
-           component != DEBERTA_PROBABILITIES;
+    return source->components[component] && source->asked->centre == CENTRE_ROW && component != DEBERTA_PROBABILITIES;
 }
 
 distance_curves distance_curves_open(const figure_source *source, size_t reach)
@@ -26,9 +24,6 @@ distance_curves distance_curves_open(const figure_source *source, size_t reach)
         for (size_t s = 0; s < DISTANCE_STATISTICS && source->components[c]; s++) {
             const size_t lines = source_heads(source) * curves.entries;
             curves.column[c][s] = options_take(source->options, lines, sizeof(double));
-            curves.plain[c][s] = distance_curves_differ(source, (deberta_component)c)
-                                     ? options_take(source->options, lines, sizeof(double))
-                                     : curves.column[c][s];
         }
     return curves;
 }
@@ -40,10 +35,14 @@ static void add_data(figure_sheet *sheet, const distance_curves *curves)
     const size_t lines = source_heads(source) * curves->entries;
     double *layer = options_take(source->options, lines, sizeof *layer),
            *head = options_take(source->options, lines, sizeof *head),
-           *distance = options_take(source->options, lines, sizeof *distance);
+           *distance = options_take(source->options, lines, sizeof *distance),
+           *centred = options_take(source->options, lines, sizeof *centred);
+    bool any_centred = false;
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) any_centred |= distance_curves_centred(source, c);
     for (size_t line = 0; line < lines; line++) {
         layer[line] = (double)source_layer(source, line / curves->entries);
         head[line] = (double)source_head(source, line / curves->entries);
+        centred[line] = any_centred;
         distance[line] = (double)(line % curves->entries) - (double)curves->reach;
     }
     sheet_add_numbers(sheet, "layer", layer, lines);
@@ -57,9 +56,10 @@ static void add_data(figure_sheet *sheet, const distance_curves *curves)
                               s == DISTANCE_COUNT
                                   ? names[s]
                                   : options_text(source->options, "%s_%s", deberta_component_name(c), names[s]),
-                              curves->plain[c][s], lines);
+                              curves->column[c][s], lines);
         counted = true;
     }
+    sheet_add_numbers(sheet, "centred", centred, lines);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- edges */

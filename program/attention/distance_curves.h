@@ -19,13 +19,11 @@ typedef struct distance_curves {
     size_t reach, entries; /* reach: the largest distance; entries: 2 reach + 1 distances of one head */
     /* [heads][entries]; the count is the same for all components */
     double *column[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
-    /* Values for --numbers, which are never centred; the same arrays as `column` where the figure is not centred
-     * either. */
-    double *plain[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
 } distance_curves;
 
-/* Returns true if the options ask for the data of a component and its numbers differ from those drawn. */
-bool distance_curves_differ(const figure_source *source, deberta_component component);
+/* Returns true if the curves of a component are taken without the row means, as --numbers says too: nobody could
+ * subtract them from a median. */
+bool distance_curves_centred(const figure_source *source, deberta_component component);
 
 distance_curves distance_curves_open(const figure_source *source, size_t reach);
 /* Adds a line of the data for each head and distance, and panels of the chosen heads: the terms and their sum in one,

@@ -2,7 +2,7 @@
  *
  * .csv: matrices become one line a cell (layer and head where there are any, both numbers, both labels, then one column
  * for each name); columns become columns. .safetensors: a F32 tensor each, "layer.0.head.3.c2c" or the bare name;
- * labels, texts and numbers that are not 0, 1, 2 ... as JSON lists in the metadata, with the provenance. Values are
+ * labels, texts and numbers that are not 0, 1, 2 ... as JSON lists in the metadata, with the provenance. Cells are
  * those of the model, neither centred nor pooled.
  *
  * Everything is borrowed and must live until the writing. SPDX-License-Identifier: MIT */

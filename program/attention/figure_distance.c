@@ -27,9 +27,7 @@ static void figure_distance_measure(const figure_source *source, distance_curves
     const size_t n = source->view.count, first = index * curves->entries;
     const unsigned char *mask = source_mask(source);
     const float *matrix = source_matrix(source, source_layer(source, index), source_head(source, index), component);
-    if (distance_curves_differ(source, component))
-        figure_distance_fill(source, curves->plain[component], first, curves->entries, matrix);
-    if (component != DEBERTA_PROBABILITIES && source->asked->centre == CENTRE_ROW) {
+    if (distance_curves_centred(source, component)) {
         float *centred = options_take(source->options, n * n, sizeof *centred);
         attention_centre_rows(centred, matrix, n, mask);
         matrix = centred;

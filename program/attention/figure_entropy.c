@@ -7,11 +7,20 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/head_map.h"
 
+/* Returns the number of shown tokens that are queries and keys: those outside the mask are neither. */
+static size_t kept_tokens(const figure_source *source)
+{
+    const unsigned char *mask = source_mask(source);
+    size_t kept = 0;
+    for (size_t k = 0; k < source->view.count; k++) kept += !mask || mask[k];
+    return kept;
+}
+
 static void figure_entropy_draw(figure_source *source, figure_sheet *sheet)
 {
     double *entropy = head_numbers(source), *distance = head_numbers(source), *offset = head_numbers(source);
-    const size_t count = source->view.count;
-    const double evenly = log2((double)count); /* entropy in bits of uniform attention */
+    const size_t count = source->view.count, kept = kept_tokens(source);
+    const double evenly = log2((double)kept); /* entropy in bits of uniform attention */
     const char *unit = source->asked->shown.words ? "words" : "tokens";
     attention_figure figure;
     source_encode(source);
@@ -27,7 +36,8 @@ static void figure_entropy_draw(figure_source *source, figure_sheet *sheet)
     sheet_note(sheet,
                "Means over %zu %s; a positive direction is to the left; attention spread evenly has an entropy of %.2f "
                "bits. ",
-               count, count == 1 ? "query" : "queries", evenly);
+               kept, kept == 1 ? "query" : "queries", evenly);
+    if (!source->view.whole) sheet_note(sheet, "Rows are divided by their sums over what is shown. ");
     sheet_caption(sheet, "Entropy of the attention of each head, and the distance and direction it looks. ");
     head_map_open(sheet, &figure);
     const attention_panel panels[3] = {head_map_panel(source, "direction", HEATMAP_SIGNED, offset),

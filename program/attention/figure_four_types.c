@@ -46,7 +46,7 @@ static void figure_four_types_draw(figure_source *source, figure_sheet *sheet)
     sheet_caption(sheet, "Four types of attention: the three terms of a logit, and position to position, which the "
                          "model leaves out. ");
     panels_open(sheet, &figure);
-    if (!figure.columns) figure.columns = 2;
+    if (!figure.columns && source_heads(source) == 1) figure.columns = 2;
     panels_of_heads(sheet, &figure, columns, 4, figure_four_types_matrix_of, reference);
     reference_free(&reference);
     panels_finish(sheet, &figure);
@@ -58,7 +58,7 @@ static const option look[] = {SCALE_ROW, SIGNED_PALETTE_ROW, CENTER_ROW, ANNOTAT
 static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_four_types = {
-    FIGURE_COMMAND("four-types", "c2c, c2p, p2c and, computed afterwards, p2p, two by two",
-                   FIGURE_TEXT " --layers 2 -o four.pdf", groups, FIRST_HEAD, .components = SHOW_TERMS),
+    FIGURE_COMMAND("four-types", "c2c, c2p, p2c and, computed afterwards, p2p", FIGURE_TEXT " --layers 2 -o four.pdf",
+                   groups, FIRST_HEAD, .components = SHOW_TERMS),
     .draw = figure_four_types_draw,
 };

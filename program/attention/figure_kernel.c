@@ -11,7 +11,6 @@ typedef struct kernel_work {
     figure_source *source;
     size_t texts;             /* number of texts that have tokens */
     distance_sample *samples; /* [heads][components]; values NULL where unwanted */
-    distance_sample *plain;   /* uncentred samples for --numbers; NULL: the same as those drawn */
 } kernel_work;
 
 static size_t sample_count(const kernel_work *w) { return source_heads(w->source) * DEBERTA_COMPONENT_COUNT; }
@@ -22,12 +21,8 @@ static void open_samples(kernel_work *w, size_t reach)
 {
     const common_options *options = w->source->options;
     w->samples = options_take(options, sample_count(w), sizeof *w->samples);
-    w->plain = options_take(options, sample_count(w), sizeof *w->plain);
-    for (size_t k = 0; k < sample_count(w); k++) {
+    for (size_t k = 0; k < sample_count(w); k++)
         if (w->source->components[component_of(k)]) distance_sample_create(&w->samples[k], reach, options->seed);
-        if (distance_curves_differ(w->source, component_of(k)))
-            distance_sample_create(&w->plain[k], reach, options->seed);
-    }
 }
 
 /* Adds one captured text to the samples. Terms lose the part that is constant over the keys, unless --center keeps
@@ -41,9 +36,7 @@ static void figure_kernel_add_text(kernel_work *w, const capture *captured, cons
         const size_t index = k / DEBERTA_COMPONENT_COUNT;
         if (!source->components[c]) continue;
         float *matrix = capture_matrix(captured, source_layer(source, index), source_head(source, index), c, 0);
-        if (distance_curves_differ(source, c)) distance_sample_add(&w->plain[k], matrix, view->span[1], mask);
-        if (source->asked->centre == CENTRE_ROW && c != DEBERTA_PROBABILITIES)
-            attention_centre_rows(matrix, matrix, view->span[1], mask);
+        if (distance_curves_centred(source, c)) attention_centre_rows(matrix, matrix, view->span[1], mask);
         distance_sample_add(&w->samples[k], matrix, view->span[1], mask);
     }
 }
@@ -79,9 +72,10 @@ static void run_texts(kernel_work *w)
 }
 
 /* Writes all distances of one sample to the lines of its head. */
-static void summarise(const kernel_work *w, const distance_sample *sample, size_t k, const distance_curves *curves,
-                      double *const column[DISTANCE_STATISTICS])
+static void summarise(const kernel_work *w, size_t k, const distance_curves *curves)
 {
+    const distance_sample *sample = &w->samples[k];
+    double *const *column = curves->column[component_of(k)];
     const double part = w->source->asked->ribbon, parts[3] = {part, 0.5, 1 - part};
     const size_t first = k / DEBERTA_COMPONENT_COUNT * curves->entries;
     for (size_t e = 0; e < curves->entries; e++) {
@@ -106,11 +100,8 @@ static void figure_kernel_draw(figure_source *source, figure_sheet *sheet)
     open_samples(&w, longest - 1);
     run_texts(&w);
     for (size_t k = 0; k < sample_count(&w); k++) {
-        const deberta_component c = component_of(k);
-        if (source->components[c]) summarise(&w, &w.samples[k], k, &curves, curves.column[c]);
-        if (distance_curves_differ(source, c)) summarise(&w, &w.plain[k], k, &curves, curves.plain[c]);
+        if (source->components[component_of(k)]) summarise(&w, k, &curves);
         scope_free(&w.samples[k].memory);
-        scope_free(&w.plain[k].memory);
     }
     sheet_caption(sheet, "Position terms against the distance between query and key, over a corpus. ");
     distance_curves_draw(

@@ -201,8 +201,8 @@ static deberta_status write_all(const figure_sheet *sheet, figure_layout layout,
     if (asked->latex) {
         figure_notes page = {0};
         DEBERTA_TRY(figure_check(layout, figure, &sheet->style, &page, err));
-        DEBERTA_TRY(figure_latex_write(asked->latex, figure_latex_includes(outs), &sheet->style, sheet->caption, &page,
-                                       &files->facts, &files->latex, err));
+        DEBERTA_TRY(figure_latex_write(asked->latex, figure_latex_includes(sheet->source->options, outs), &sheet->style,
+                                       sheet->caption, &page, &files->facts, &files->latex, err));
     }
     if (outs->count) DEBERTA_TRY(figure_save(layout, figure, &sheet->style, outs->items, outs->count, notes, err));
     DEBERTA_TRY(figure_data_commit(&files->data, err));
@@ -276,8 +276,7 @@ void sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *f
 void sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes)
 {
     const common_options *options = sheet->source->options;
-    if (sheet->source->asked->latex && !figure_latex_includes(&options->outs))
-        usage_wrong(options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
+    if (sheet->source->asked->latex) figure_latex_includes(options, &options->outs);
     side_files files = {0};
     deberta_error error = {0};
     const deberta_status status = write_all(sheet, layout, figure, &files, notes, &error);

@@ -115,8 +115,8 @@ static deberta_status save_all(const attributed_text *text, const shaded_text *f
     deberta_status status = DEBERTA_OK;
     if (text->latex) status = figure_check(shaded_text_layout, figure, &figure->style, &page, err);
     if (text->latex && status == DEBERTA_OK)
-        status = figure_latex_write(text->latex, figure_latex_includes(&(text_list){paths, path_count}), &figure->style,
-                                    caption, &page, &facts, &latex, err);
+        status = figure_latex_write(text->latex, figure_latex_includes(text->options, &(text_list){paths, path_count}),
+                                    &figure->style, caption, &page, &facts, &latex, err);
     if (status == DEBERTA_OK)
         status = figure_save(shaded_text_layout, figure, &figure->style, paths, path_count, &notes, err);
     if (status == DEBERTA_OK && latex) status = atomic_file_commit(&latex, err);

@@ -12,6 +12,7 @@
 #include "program/attribute/attribute_options.h"
 #include "program/attribute/attribute_output.h"
 #include "program/commands.h"
+#include "program/frame/figure_latex.h"
 #include "program/frame/input/asked_answer.h"
 #include "program/frame/open_model.h"
 
@@ -440,9 +441,7 @@ static void check_latex(const attribute_options *o, const output_paths *paths)
     if (!o->latex) return;
     if (!path_has_suffix(o->latex, ".tex"))
         option_wrong(&o->reading.common, &o->latex, "unknown suffix in '%s', expected .tex", o->latex);
-    for (size_t k = 0; k < paths->figure_count; k++)
-        if (!path_has_suffix(paths->figures[k], ".svg")) return;
-    usage_wrong(&o->reading.common, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
+    figure_latex_includes(&o->reading.common, &(text_list){paths->figures, paths->figure_count});
 }
 
 static int attribute_run(const common_options *options)

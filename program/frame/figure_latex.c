@@ -30,13 +30,19 @@ static const char *seen_from(const char *tex, const char *figure)
     return same && figure_slash ? figure_slash + 1 : figure;
 }
 
-const char *figure_latex_includes(const text_list *paths)
+const char *figure_latex_includes(const common_options *options, const text_list *paths)
 {
-    const char *found = NULL;
+    const char *pdf = NULL, *png = NULL;
     for (size_t k = 0; k < paths->count; k++) {
-        if (path_has_suffix(paths->items[k], ".pdf")) return paths->items[k];
-        if (!found && path_has_suffix(paths->items[k], ".png")) found = paths->items[k];
+        if (!pdf && path_has_suffix(paths->items[k], ".pdf")) pdf = paths->items[k];
+        if (!png && path_has_suffix(paths->items[k], ".png")) png = paths->items[k];
     }
+    const char *found = pdf ? pdf : png;
+    if (!found) usage_wrong(options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
+    const char *strange = strpbrk(found, "%#{}\\\"");
+    if (strange)
+        usage_wrong(options, "--latex: \\includegraphics cannot take the '%c' in '%s': give --out another name",
+                    *strange, found);
     return found;
 }
 

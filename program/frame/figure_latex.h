@@ -15,8 +15,9 @@ typedef struct figure_latex_facts {
                             * smaller */
 } figure_latex_facts;
 
-/* Returns the path that LaTeX can include, preferring a PDF over a PNG; NULL if there is neither. */
-const char *figure_latex_includes(const text_list *paths);
+/* Returns the path that LaTeX can include, preferring a PDF over a PNG. Refuses paths without either, and a path with
+ * characters that \includegraphics cannot take. */
+const char *figure_latex_includes(const common_options *options, const text_list *paths);
 
 /* Writes the file under a temporary name, which becomes final at commit. figure: path that the file includes. style:
  * with note and provenance, whose model, text, layers and heads follow the caption. caption: may be NULL. page: size of

@@ -111,6 +111,7 @@ static const other_name other_names[] = {
     {"train train-file train-data train-dataset dataset dataset-name data", NULL, "examples", "--examples"},
     {"train train-file train-data train-dataset dataset dataset-name data corpus text", NULL, "file", "--file"},
     {"data", NULL, "numbers", "--numbers"},
+    {"numbers csv", "receptive-field", "json", "--json, which has the numbers that are drawn"},
     {"validation-file eval-file dev-file valid-file test-file validation dev valid eval-data", "train finetune", "eval",
      "--eval"},
     {"input input-file in test-file text-file", NULL, "file", "--file"},

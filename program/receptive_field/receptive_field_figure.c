@@ -204,7 +204,7 @@ static void add_influence_curves(chart_columns *c, const field_findings *f)
     chart_add_panel(c, (chart_panel){.title = "influence: mean, 10 % and 90 %",
                                      .x = {.label = "r = i − j", .scale = CHART_SIGNED_LOG},
                                      .y = {.label = "|∂ output i / ∂ input j|", .scale = CHART_LOG10}});
-    if (f->field.run_left < f->influence.tokens / 2) add_run_ends(c, f, "run of a layer");
+    if (f->field.run_left < f->influence.tokens / 2) add_run_ends(c, f, "run ends");
     for (size_t k = 0; k < INFLUENCE_CURVES; k++) {
         const influence_layer *found = &f->influence.layer[shown[k] - 1];
         if (k > 0 && shown[k] <= shown[k - 1]) continue;
@@ -216,11 +216,23 @@ static void add_influence_curves(chart_columns *c, const field_findings *f)
     }
 }
 
+/* Makes the axis of tokens to one side, on which the name of the text's end has room above its rule. */
+static chart_axis reach_axis(const field_findings *f)
+{
+    const double run = (double)f->field.run_left;
+    double low = fmin(run, (formula_of(f, DRAWN_FORMULA, 1) - 1) / 2), high = 2.5 * (double)(f->influence.tokens - 1);
+    for (size_t l = 0; l < f->influence.layers; l++) low = fmin(low, (double)f->influence.layer[l].radius95);
+    high = fmax(high, (formula_of(f, DRAWN_FORMULA, f->influence.layers) - 1) / 2);
+    return (chart_axis){.label = "tokens to one side",
+                        .scale = CHART_LOG10,
+                        .low = 0.9 * fmax(low, 1),
+                        .high = 1.1 * fmax(high, (double)f->influence.layers * run)};
+}
+
 static void add_influence_reach(chart_columns *c, const field_findings *f)
 {
-    chart_add_panel(c, (chart_panel){.title = "where it ends, by weights and by formula",
-                                     .x = layer_axis,
-                                     .y = {.label = "tokens to one side", .scale = CHART_LOG10}});
+    chart_add_panel(
+        c, (chart_panel){.title = "where it ends, by weights and by formula", .x = layer_axis, .y = reach_axis(f)});
     chart_add_rule(c, (chart_rule){.at = (double)f->influence.tokens - 1, .name = "end of the text"});
     for (int bounded = 1; bounded >= 0;
          bounded--) { /* a radius that the text bounds, and one that follows its length */

@@ -157,13 +157,15 @@ def test_distance(bench):
     assert len(found) == 2 * (2 * n - 1)
     for line in found:
         one, r = model.matrices[int(line["layer"])][int(line["head"])], int(line["distance"])
-        assert line["count"] == n - abs(r)
+        assert line["count"] == n - abs(r) and line["centred"] == 1
         for part in TERMS + ("probs",):
-            values = [one[part][i][i - r] for i in range(n) if 0 <= i - r < n]  # not centred, as the figure is
+            rows = [[v - (0 if part == "probs" else mean(row)) for v in row] for row in one[part]]  # as the figure draws them
+            values = [rows[i][i - r] for i in range(n) if 0 <= i - r < n]
             for column, value in (("mean", mean(values)), ("median", quantile(values, 0.5)), ("low", quantile(values, 0.2)),
                                   ("high", quantile(values, 0.8))):
                 near(line[f"{part}_{column}"], value, (part, column, r))
     raw = lines(bench, "distance", "--layers", "2", "--center", "none", "--components", "logits", "--statistic", "mean")
+    assert {line["centred"] for line in raw} == {0}
     first = model.matrices[2][0]["logits"]
     near(raw[0]["logits_mean"], first[0][n - 1], "the key farthest to the right")
     near(raw[-1]["logits_mean"], first[n - 1][0], "the key farthest to the left")
@@ -346,9 +348,15 @@ def test_distances_across_gaps(bench):
         values = [p for (i, j), p in cells.items() if i - j == line["distance"]]
         assert line["count"] == len(values), line
         near(line["probs_mean"], mean(values), line)
-    (line,) = lines(bench, "entropy", *pair)
-    near(line["mean_distance"], sum(p * abs(i - j) for (i, j), p in cells.items()) / len(tokens), "distance")
-    near(line["mean_offset"], sum(p * (i - j) for (i, j), p in cells.items()) / len(tokens), "offset")
+    for shown in (pair, ("--layers", "2", "--heads", "1", "--token-range", "2:7")):
+        cells = {place(line)[2:]: line["probs"] for line in lines(bench, "components", *shown, "--components", "probs")}
+        tokens, whole = sorted({i for i, _ in cells}), {i: sum(p for (q, _), p in cells.items() if q == i) for i, _ in cells}
+        assert max(whole.values()) < 0.97, "rows of a part"
+        cells = {(i, j): p / whole[i] for (i, j), p in cells.items()}
+        (line,) = lines(bench, "entropy", *shown)
+        near(line["entropy_bits"], -sum(p * math.log2(p) for p in cells.values()) / len(tokens), "entropy")
+        near(line["mean_distance"], sum(p * abs(i - j) for (i, j), p in cells.items()) / len(tokens), "distance")
+        near(line["mean_offset"], sum(p * (i - j) for (i, j), p in cells.items()) / len(tokens), "offset")
     words = lines(bench, "distance", *pair, "--words")
     assert len(words) == 2 * 2 * len(TEXT.split()) - 1, "all words of two texts of as many"
     bench.fine("attention", "entropy", DEMO, "--text", TEXT, "--words", "-o", "w.svg")

@@ -310,3 +310,10 @@ def test_a_lone_blank_is_drawn(bench):
             words = shown(tree.parse(bench.path("blank.svg")).getroot()) - {None}
             contains(words, "\N{OPEN BOX}", word)
             check(not words & {"", " ", "\N{LOWER ONE EIGHTH BLOCK}", "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"}, words)
+
+
+def test_four_types_of_two_heads_stand_side_by_side(bench):
+    """Two lines of four panels, not four of two, where the page is wide enough."""
+    text = "When the old captain resigned, his daughter took the ship to sea again."
+    root = drawn(bench, "four-types", "--text", text, "--layers", "2", "--heads", "0,1", "--width-mm", "174")
+    check(size(root)[0] > 150 and size(root)[1] < 130, size(root))

@@ -56,6 +56,16 @@ def test_captions(bench):
         assert (f"{name}.tex: with its caption the figure is higher than a page" in said[name]) == too_high, f"{name}: {said[name]}"
 
 
+def test_names_of_figures(bench):
+    """A name that \\includegraphics cannot take is refused before anything is written; a name beside it is taken."""
+    for sign in '%#{}"\\':
+        done = bench.run("attention", DEMO, "--text", SENTENCE, "-o", f"a{sign}b.pdf", "--latex", "n.tex")
+        assert done.code == 2 and f"cannot take the '{sign}'" in done.err, f"{sign}: {done.code}, {done.err}"
+        assert not list(pathlib.Path(".").glob("*.pdf")) and not pathlib.Path("n.tex").exists(), sign
+    bench.fine("attention", DEMO, "--text", SENTENCE, "-o", "a%b.png", "-o", "a b_~&$^.pdf", "--latex", "n.tex")
+    assert "{a b_~&$^.pdf}" in pathlib.Path("n.tex").read_text(encoding="utf-8")
+
+
 def test_words_of_formulas(bench):
     """Drawn from what figures say: a formula is one piece of math, a symbol in a sentence its own, Greek words stay text."""
     for text, expected in (("α", r"$\alpha $"), ("x αᵢⱼ, y", r"x $\alpha _{ij}$, y"), ("2⁻²³", "$2^{-23}$"), ("(see √d)", r"(see $\sqrt{d}$)"),
@@ -83,7 +93,7 @@ def test_attributions(bench):
     text = pathlib.Path("a.tex").read_text(encoding="utf-8")
     for expected in (r"Model: \texttt{", "(SHA-256 ", "text: ``a new store'' and ``opened''. Integrated gradients", r"\includegraphics[width=", "{a.png}", r"\label{fig:a}", "deberta attribute "):
         assert expected in text, f"{expected}: {text}"
-    for arguments, expected in ((("-o", "a.svg", "--latex", "b.tex"), "--latex includes a .pdf or a .png"), (("-o", "a.pdf", "--latex", "b.txt"), "expected .tex"),
+    for arguments, expected in ((("-o", "a.svg", "--latex", "b.tex"), "--latex includes a .pdf or a .png"), (("-o", "a.pdf", "--latex", "b.txt"), "expected .tex"), (("-o", "a#b.pdf", "--latex", "b.tex"), "cannot take the '#'"),
                                 (("-o", "b.pdf", "--text", "another", "--latex", "b.tex"), "a figure shows one text"), (("--latex", "b.tex"), "--out")):
         done = bench.run("attribute", DEMO, "--text", "a new store", *arguments)
         said = done.err

@@ -84,8 +84,8 @@ def test_kernel(bench):
                     for i, row in enumerate(rows):
                         j = i - int(line["distance"])
                         if 0 <= j < m.n:
-                            values.append(row[j])  # whatever the figure shows
-                assert line["count"] == len(values), line
+                            values.append(row[j] - (mean(row) if center == "row" else 0))
+                assert line["count"] == len(values) and line["centred"] == (center == "row"), line
                 near(line[term + "_mean"], mean(values), line)
                 near(line[term + "_low"], quantile(values, ribbon), line)
                 near(line[term + "_high"], quantile(values, 1 - ribbon), line)

@@ -24,6 +24,13 @@ TEST(test_summary)
     assert_near(rest.entropy, 0.811278 / 2);
     assert_near(rest.distance, 1.5 / 2);
     assert_near(rest.offset, -1.5 / 2);
+    const float part[] = {0.125f, 0.375f, 0, 0.5f}; /* rows of a larger matrix: 1/4 and 3/4, 0 and 1 */
+    const attention_summary shown = attention_summarize(part, 2, NULL, NULL);
+    assert_near(shown.entropy, 0.811278 / 2);
+    assert_near(shown.distance, 0.75 / 2);
+    assert_near(shown.offset, -0.75 / 2);
+    const float none[] = {0, 0, 0, 1};
+    assert_true(isnan(attention_summarize(none, 2, NULL, NULL).entropy));
 }
 
 TEST(test_centre)

@@ -230,6 +230,33 @@ TEST(panels_stand_in_even_lines)
     }
 }
 
+/* Where the name of a horizontal rule at 1 is written above a line from (0, first) to (1, 1) and on to (2, last). */
+static void name_place(double first, double last, double at[2])
+{
+    const double y[] = {first, 1, last};
+    const chart_rule rule = {.at = 1, .name = "limit"};
+    const chart_series series = {.kind = CHART_CURVE, .y = y, .count = 3};
+    const chart_panel panel = {
+        .y = {.low = 0, .high = 2}, .series = &series, .series_count = 1, .rules = &rule, .rule_count = 1};
+    const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
+    figure_notes notes;
+    FREED_BY(free_memory) char *trace = golden_trace_of(chart_layout, &spec, &notes, DEBERTA_OK);
+    char *name = strstr(trace, "\"limit\"");
+    assert_non_null(name);
+    while (name > trace && name[-1] != '\n') name--;
+    assert_int_equal(sscanf(name, "text %lf %lf", &at[0], &at[1]), 2);
+}
+
+TEST(lines_do_not_strike_through_the_names_of_rules)
+{
+    double free_place[2], right[2], below[2];
+    name_place(0.2, 0.2, free_place);
+    name_place(1.1, 0.2, right);
+    name_place(1.1, 1.1, below);
+    assert_true(right[0] > free_place[0] + 20 && right[1] == free_place[1]);
+    assert_true(below[0] == free_place[0] && below[1] > free_place[1]);
+}
+
 /* Nothing to be joined to: as a line it would not be seen. */
 TEST(a_lone_point_of_a_curve_is_drawn)
 {

@@ -77,6 +77,21 @@ TEST(texts_are_cleaned)
     }
 }
 
+/* The sign of a lone blank hangs below the line, so it is written higher, also where it is turned. */
+TEST(a_lone_blank_is_lifted)
+{
+    const draw_font font = {.size = 10};
+    FREED_BY(draw_list_free) draw_list *list = NULL;
+    FREED_BY(byte_buffer_free) byte_buffer trace = {0};
+    draw_list_create(&list, draw_trace_ruler());
+    draw_text(list, "\xE2\x90\xA3", (draw_place){10, 10, DRAW_START, DRAW_BASELINE, 0}, &font);
+    draw_text(list, "\xE2\x90\xA3", (draw_place){10, 10, DRAW_START, DRAW_BASELINE, 90}, &font);
+    draw_trace(list, &trace);
+    byte_buffer_append(&trace, "", 1);
+    assert_non_null(strstr((char *)trace.data, "text 10 8.94 "));
+    assert_non_null(strstr((char *)trace.data, "text 8.94 10 "));
+}
+
 TEST(texts_are_cut_between_characters)
 {
     FREED_BY(draw_cairo_ruler_free) draw_ruler ruler = {0};
