@@ -385,7 +385,7 @@ static const command train_mlm =
 static const command train_rtd =
     TASK("train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
          "  deberta train rtd models/demo --new-head --generator models/demo --file corpus.txt "
-         "--sequence-tokens 32 --steps 20 --out pair\n");
+         "--sequence-tokens 32 --steps 20 -o pair\n");
 static const command finetune_sequence =
     TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
          "  deberta finetune sequence models/demo --examples train.tsv --new-head --eval held-out.tsv --steps 20 "
