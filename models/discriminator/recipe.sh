@@ -1,52 +1,70 @@
 #!/bin/sh
-# Trains models/discriminator and models/answers with this program alone, from models/demo.
+# Trains models/discriminator, models/answers and models/tags with this program alone, from models/baby.
 #
-#     models/discriminator/recipe.sh CORPUS OUT [STEPS]
+#     models/discriminator/recipe.sh CORPUS TAGS OUT [STEPS]
 #
-# CORPUS is what tools/making/make_corpus.py makes: train.txt, valid.txt and README.md. OUT becomes generator, pair, answers and
-# discriminator; each has its log, the last two are committed. STEPS are those of the pair, 900 if not given, at least 10;
-# the other parts grow with them. DEBERTA names the program. A second call goes on where the first one was stopped.
+# CORPUS is what tools/making/book_texts.py makes (train.txt, valid.txt), TAGS the folder masc that studies/recognised.py makes (train.tsv,
+# held-out.tsv). OUT becomes weak and strong, two generators; easy, hard and last, pairs; answers and tags. Each has its log;
+# last/discriminator, answers and tags are committed. STEPS are those of the easy pair's schedule, 900 if not given, at least 18; the other
+# parts grow with them. DEBERTA names the program. A second call goes on where the first one was stopped.
 #
 # SPDX-License-Identifier: MIT
 set -eu
-if [ $# -lt 2 ]; then
-    echo "usage: $0 CORPUS OUT [STEPS]" >&2
+if [ $# -lt 3 ]; then
+    echo "usage: $0 CORPUS TAGS OUT [STEPS]" >&2
     exit 2
 fi
-corpus=$1 out=$2 steps=${3:-900}
+corpus=$1 tags=$2 out=$3 steps=${4:-900}
 here=$(cd "$(dirname "$0")" && pwd)
-demo=$here/../demo
+baby=$here/../baby
 deberta() { command "${DEBERTA:-deberta}" "$@"; }
 
-mkdir -p "$out/config" "$out/data"
-for file in spm.model added_tokens.json tokenizer_config.json; do cp "$demo/$file" "$out/config"; done
-sed -e 's/"num_hidden_layers": 5/"num_hidden_layers": 2/' -e '/"dtype"/d' "$demo/config.json" > "$out/config/config.json"
-python3 "$here/../../tools/making/make_corpus.py" split "$corpus" --text "$out/data/text.txt"
-python3 "$here/make_examples.py" "$corpus/train.txt" --windows 4 --tags "$out/data/train.tsv" --questions "$out/data/train.jsonl"
-python3 "$here/make_examples.py" "$corpus/valid.txt" --windows 2 --tags "$out/data/held-out.tsv" --questions "$out/data/held-out.jsonl"
+mkdir -p "$out/data"
+questions() {
+    [ -e "$out/data/$1.jsonl" ] || python3 "$here/../answers/make_questions.py" "$corpus/$1.txt" --passages "$2" --out "$out/data/$1.jsonl"
+}
+questions train $((steps * 140 / 9))
+questions valid $((steps * 2 / 3))
+for layers in 1 2; do
+    mkdir -p "$out/first-$layers"
+    for file in spm.model added_tokens.json tokenizer_config.json model.safetensors; do cp "$baby/$file" "$out/first-$layers"; done
+    sed -e "s/\"num_hidden_layers\": 6/\"num_hidden_layers\": $layers/" "$baby/config.json" > "$out/first-$layers/config.json"
+done
+
+places='deberta.embeddings.position_embeddings.*'
 
 # A part of the recipe: part FOLDER COMMAND...
 part() {
     folder=$out/$1
     shift
-    deberta "$@" --beta2 0.98 --dropout 0 --checkpoint-every 100 $(if [ -e "$folder/log.jsonl" ]; then echo --resume; fi) --out "$folder"
+    deberta "$@" --beta2 0.98 --dropout 0 --save-dtype f16 --checkpoint-every 100 --freeze embeddings \
+        $(if [ -e "$folder/log.jsonl" ]; then echo --resume; fi) --out "$folder"
 }
-texts="--file $out/data/text.txt --eval $corpus/valid.txt --sequence-tokens 128 --batch-sequences 16 --weight-decay 0.05"
+texts="--file $corpus/train.txt --sequence-tokens 128"
 
-# A generator that knows little more than how frequent words are: what it draws can be found out.
-part generator train mlm --config "$out/config" $texts --steps $((steps * 2 / 9)) --warmup $((steps / 45)) --learning-rate 1.5e-3 \
-    --schedule constant --mask-probability 0.25
-part pair train rtd "$demo" --generator "$out/generator" --new-head $texts --eval-every $((steps / 2)) --steps "$steps" \
-    --warmup $((steps / 10)) --learning-rate 4e-4
+# Two generators of the lower layers of models/baby, which stay as they are in the pairs: what the first draws is easy to find out.
+guess="$texts --head mlm --mask-probability 0.25 --batch-sequences 16"
+part weak train mlm "$out/first-1" $guess --drop "$places" --drop 'deberta.encoder.layer.[1-5].*' \
+    --steps $(((steps + 29) / 30)) --warmup $((steps / 90)) --learning-rate 3e-4
+part strong train mlm "$out/first-2" $guess --drop "$places" --drop 'deberta.encoder.layer.[2-5].*' \
+    --steps $((steps / 3)) --warmup $((steps / 30)) --learning-rate 1e-3
 
-# A head of a folder of its own, with the encoder, for questions; one beside that for replaced words, whose encoder stays, for tags.
-head() {
-    name=$1 task=$2 examples=$3
+# Both pairs are stopped before their rate is down; the second begins where the first one is. A step without a rate makes float16 of it.
+pair="--sharing none $texts --batch-tokens 2048 --mask-probability 0.2 --freeze layers:0-1"
+stopped() {
+    name=$1 stop=$2 model=$3
     shift 3
-    part "$name" finetune "$task" "$out/pair/discriminator" --examples "$out/data/train.$examples" --eval "$out/data/held-out.$examples" --new-head \
-        --drop 'lm_predictions*' --drop 'embeddings.position_embeddings.*' --drop 'embeddings.word_embeddings._weight' --drop 'pooler.*' \
-        --drop 'classifier.*' --freeze embeddings --batch-sequences 16 --save-dtype f16 "$@"
+    half=$out/$name/checkpoint-$(printf %06d "$stop")/discriminator
+    [ -e "$half" ] || part "$name" train rtd "$model" $pair --freeze 'lm_predictions.*' --stop-at "$stop" "$@"
 }
-head answers qa jsonl --drop 'mask_predictions.*' --sequence-tokens 160 --steps $((steps * 5 / 9)) --warmup $((steps / 18)) --learning-rate 3e-4
-head discriminator token tsv --freeze encoder --freeze 'mask_predictions.*' --sequence-tokens 128 --cut --steps $((steps * 4 / 9)) \
-    --warmup $((steps * 2 / 45)) --learning-rate 5e-3
+stopped easy $((steps * 4 / 9)) "$baby" --generator "$out/weak" --new-head --drop 'lm_predictions.*' --drop "$places" --steps "$steps" \
+    --warmup $((steps / 15)) --learning-rate 8e-4
+stopped hard $((steps * 19 / 36)) "$half" --generator "$out/strong" --steps $((steps * 11 / 18)) --warmup $((steps / 30)) --learning-rate 6e-4 --seed 2
+part last train rtd "$half" --generator "$out/strong" $pair --steps 1 --learning-rate 0
+
+# Heads with upper layers of their own, for answers and for parts of speech.
+head="--new-head --drop lm_predictions.* --drop $places"
+part answers finetune qa "$baby" --examples "$out/data/train.jsonl" --eval "$out/data/valid.jsonl" $head --freeze layers:0-2 --sequence-tokens 160 \
+    --batch-sequences 32 --steps $((steps * 11 / 9)) --warmup $((steps / 15)) --learning-rate 6e-4
+part tags finetune token "$baby" --examples "$tags/train.tsv" --eval "$tags/held-out.tsv" $head --freeze layers:0-4 --sequence-tokens 128 --cut \
+    --batch-sequences 64 --steps $((steps * 14 / 45)) --warmup $((steps / 45)) --learning-rate 1e-3

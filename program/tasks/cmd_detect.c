@@ -101,7 +101,7 @@ const command command_detect = {
     .options = options,
     .size = sizeof(detect_options),
     .defaults = &(const detect_options){.threshold = 0.5},
-    .example = "  deberta detect models/discriminator --top 3 --text 'the chef ate the meal that she had cooked'\n"
+    .example = "  deberta detect models/discriminator --top 3 --text 'He took the letter and read green aloud.'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"tokens\": [{\"index\", \"token\", \"characters\": [begin, end], \"bytes\", "
                "\"probability\", \"replaced\"}]}\n",

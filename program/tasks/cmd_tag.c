@@ -180,7 +180,7 @@ const command command_tag = {
     .writes = WRITES_LINES,
     .options = options,
     .size = sizeof(tag_options),
-    .example = "  deberta tag models/discriminator --text 'Come in, said the captain to Tom.'\n"
+    .example = "  deberta tag models/tags --text 'Come in, said the captain to Tom.'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"entities\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"label\", "
                "\"probability\"}]}\n"

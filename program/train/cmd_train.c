@@ -385,8 +385,8 @@ static const command train_mlm =
          "  deberta train mlm --config new --file books.txt --sequence-tokens 64 --steps 20 --out base\n");
 static const command train_rtd =
     TASK("train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
-         "  deberta train rtd models/discriminator --generator models/demo --file corpus.txt --sequence-tokens 32 "
-         "--steps 20 --out pair\n");
+         "  deberta train rtd models/demo --new-head --generator models/demo --file corpus.txt "
+         "--sequence-tokens 32 --steps 20 -o pair\n");
 static const command finetune_sequence =
     TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
          "  deberta finetune sequence models/demo --examples train.tsv --new-head --eval held-out.tsv --steps 20 "

@@ -113,16 +113,15 @@ def test_words_and_classes(bench):
 
 
 def test_other_heads(bench):
-    """Replaced tokens; a report with an ablation of its own, to which those of the page come."""
-    model = os.path.join(MODELS, "discriminator")
+    """Replaced tokens, and tags; a report with an ablation of its own, to which those of the page come."""
     text = "the old man sat by the see"
-    bench.fine("report", model, "--text", text, "-q", "-o", "r", "--ablate", "c2p@0")
-    answers = page_of(bench)["texts"][0]["answers"]
-    check("masks" not in answers["full"], f"a discriminator has no words: {list(answers['full'])}")
-    for same in (same_replaced, same_tags):
+    for folder, same in (("discriminator", same_replaced), ("tags", same_tags)):
+        model = os.path.join(MODELS, folder)
+        bench.fine("report", model, "--text", text, "-q", "-o", folder, "--ablate", "c2p@0")
+        answers = page_of(bench, f"{folder}/index.html")["texts"][0]["answers"]
+        check("masks" not in answers["full"], f"{folder} has no words: {list(answers['full'])}")
         same(bench, model, text, answers["full"], ("--ablate", "c2p@0"), "the report's own ablation")
-    name = "p2c@1" if "p2c@1" in answers["without"] else "p2c@all"
-    for same in (same_replaced, same_tags):
+        name = "p2c@1" if "p2c@1" in answers["without"] else "p2c@all"
         same(bench, model, text, answers["without"][name], ("--ablate", f"c2p@0,{name}"), "another one on top")
 
 

@@ -316,10 +316,11 @@ RECIPE_DIGESTS = {"demo": {"mlm": "8c9a73d81474c2fc0ef85649e8f0098244d89b03efd0f
                                 "books": "f53ecf084354f68fb552a062bf7ba61b5b5e187bbe4db4a08deed702c91b3f6e"}}
 
 
-DISCRIMINATOR_DIGESTS = {"generator": "94d9e907df34384b6523493e6e355d301d75848b818057b92051ba6e856baec2",
-                         "pair/discriminator": "18deb18134572f31362fa9cd73dde21b2c694e1b7f36a2ddba7b9f4f089c610d",
-                         "answers": "fd98137bc418db515004ad062d8253eccc77c09d8fcb21e2c1bf7b0d4e80cccb",
-                         "discriminator": "3372a5ddb7c17c7075da8c391f77fa41dca7ec6bcb555d91762254138315c7f3"}
+DISCRIMINATOR_DIGESTS = {"weak": "3f962c425f1ef088840870e7970a37937478c94d3d424871e0b25c03d4b18764",
+                         "strong": "2c14c8593a19810da105ea2c110652863dc29a75c1105837ca308be17113c5bf",
+                         "last/discriminator": "5c511121425df2a47c4eacbe350b1b15d7028d5f88a12b8e5066d0a40e19f344",
+                         "tags": "a41ce95ede0eada2592415d3a46a2cca45c933917b1bd9e00f8230a0c9c13a8f",
+                         "answers": "8f02f548309b03cf62147fb9f33ff94b9f46ecb8a79724989ec150279b090b4c"}
 
 
 def needs_time(bench):
@@ -339,19 +340,23 @@ def test_discriminator_recipe(bench):
     """models/discriminator/recipe.sh on a tiny book: replaced words, tags and answers, always the same bits."""
     needs_time(bench)
     book = ['"I see the sea {},"'.format(n) + " said Tom. The captain looked at the house." for n in range(20)]
-    book += ['"No," said the captain.' + f" Tom opened the door {n}." for n in range(20)]
+    book += ['"No," said the captain.' + f" She opened the door. He ran to the door. She waited. He was very good, and it rained, {n}." for n in range(20)]
+    book += ["They ran in the door. They open the door, and wait."] * 12
+    names = ["Mary", "Jim", "Anne", "Will", "Kate", "Ralph", "Polly", "Fanny", "Walter", "Rose", "Emma", "Peter", "Jane", "Hugh"]
+    book += [f'"Yes," said {name}. "So good," said {name}.' for name in names]
     os.mkdir(bench.path("corpus"))
-    bench.write("corpus/README.md", "| 1 | The Sea | 40 | 1 | train.txt |\n")
-    bench.write("corpus/train.txt", "".join(line + "\n" for line in book))
-    bench.write("corpus/valid.txt", "".join(line + "\n" for line in book[::10]))
-    words = ["sh", os.path.join(os.path.dirname(DEMO), "discriminator/recipe.sh"), "corpus", "out", "18"]
+    os.mkdir(bench.path("masc"))
+    for name, lines in (("train", book), ("valid", book[1::2])):
+        bench.write(f"corpus/{name}.txt", "".join(line + "\n" for line in lines))
+    for name in ("train", "held-out"):
+        bench.write(f"masc/{name}.tsv", "Tom\tNOUN\nopened\tVERB\nthe\tDET\ndoor\tNOUN\n\n" * 8)
+    words = ["sh", os.path.join(os.path.dirname(DEMO), "discriminator/recipe.sh"), "corpus", "masc", "out", "18"]
     for _ in "ab":  # a second call changes nothing
         done = subprocess.run(words, cwd=bench.path("."), env=dict(os.environ, DEBERTA=bench.command(())[0]), capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         equal({part: digest(bench, f"out/{part}/model.safetensors") for part in DISCRIMINATOR_DIGESTS}, DISCRIMINATOR_DIGESTS)
-    equal(json.loads(bench.read("out/data/held-out.jsonl").splitlines()[0])["text"], "The captain")
-    equal(bench.read("out/data/train.tsv").split("\n\n")[0].splitlines()[4:8], ["0,\tI-SPEECH", "said\tO", "Tom.\tB-SPEAKER", "The\tO"])
-    for part, heads in (("discriminator", "rtd token"), ("answers", "qa")):
+    equal(json.loads(bench.read("out/data/valid.jsonl").splitlines()[0])["text"], "At noon")
+    for part, heads in (("last/discriminator", "rtd"), ("tags", "token"), ("answers", "qa")):
         contains(bench.fine("info", f"out/{part}").out, f"heads             {heads}\n")
 
 
