@@ -72,7 +72,7 @@ static const option options[] = {
     {"text", 0, "TEXT", "what to tokenize; may be repeated", TEXTS_AT(reading_options, texts)},
     {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",
      TEXTS_AT(reading_options, pairs)},
-    {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input",
+    {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input, answered after its end",
      TEXTS_AT(reading_options, files)},
     {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included; nothing is cut otherwise",
      PARSED_AT(reading_options, max_tokens, token_limit_parse)},

@@ -83,7 +83,9 @@ static const option options[] = {
     {"question", 0, "TEXT", "what to ask; may be repeated", TEXTS_AT(reading_options, texts)},
     {"context", 0, "TEXT", "where the answer is: one for all questions, or one for each",
      TEXTS_AT(reading_options, pairs)},
-    {"file", 'f', "FILE", "objects with \"question\" and \"context\", one a line; - is standard input; may be repeated",
+    {"file", 'f', "FILE",
+     "objects with \"question\" and \"context\", one a line; - is standard input, answered as its lines come; may be "
+     "repeated",
      TEXTS_AT(reading_options, files)},
     {"jsonl", 0, NULL, "files hold one JSON object a line, whatever their names", FLAG_AT(reading_options, jsonl)},
     {"max-answer", 0, "N", "tokens of the longest answer (default 30)",

@@ -274,7 +274,7 @@ def one_text(what: str, given: Any) -> str:
 def _textual(several: Sequence[Any]) -> bool:
     """Decides whether these are texts rather than ids: by the first element, or by any that only a list of texts has."""
     first = next(iter(several), None)
-    if any(one is None or isinstance(one, (str, bytes)) for one in several):
+    if first is None and len(several) or any(isinstance(one, (str, bytes)) for one in several):
         return True
     return isinstance(first, (str, bytes, tuple)) or (isinstance(first, list) and len(first) > 0 and isinstance(first[0], (str, bytes)))
 
