@@ -96,7 +96,7 @@ def models(quick):
     cells = [*(Cell(k, layers) for k in (4, 2, 8) for layers in (1, 2)), Cell(4, 2, True), *(Cell(4, layers, terms=one) for layers in (1, 2) for one in ("c2p", "p2c")),
              *(Cell(32, layers, buckets=8) for layers in (1, 2)), Cell(4, 3), Cell(2, 3), Cell(4, 4), Cell(8, 3), Cell(8, 2, True), Cell(4, 3, True), Cell(2, 4),
              Cell(32, 2, True, 8), Cell(2, 2, True), Cell(32, 3, buckets=8), Cell(8, 4), Cell(4, 2, framed=True), *(Cell(16, layers) for layers in (1, 2, 3, 4)),
-             Cell(LONG, 1, buckets=16, length=LONG)]
+             *(Cell(LONG, layers, buckets=16, length=LONG) for layers in (1, 2))]
     return [(cell, seed) for cell in cells for seed in range(1, trained.SEEDS + 1)]
 
 

@@ -128,9 +128,9 @@ def measure(folder, settings, held_out):
 
 
 def long_runs(quick):
-    """Sums in three orders and another start; --quick has two orders of sums, on few texts."""
+    """Sums in three orders and another start; then two orders of sums on few texts, which --quick has alone."""
     few = [Run(few=True), Run(shards=1, few=True)]
-    return few if quick else [Run(), Run(shards=1), Run(start=2), Run(shards=4)]
+    return few if quick else [Run(), Run(shards=1), Run(start=2), Run(shards=4), *few]
 
 
 def long_recipe(run, stream, steps):
@@ -276,9 +276,9 @@ def draw_long(runs, kept):
         if run != run.base:
             sizes = [abs(losses[step][1] - runs[run.base][step][1]) for step in kept]
             axes[0, 0].plot(kept, sizes, marker=".", ls="-" if run.start == run.order == 1 else "--", label=run.shown)
-    axes[0, 0].set(yscale="log", xlabel="steps", ylabel="size of the change (nats)", title="What a change moves the held-out loss by", xticks=kept)
+    axes[0, 0].set(yscale="log", xlabel="steps", ylabel="change of the held-out loss (nats)", xticks=kept)
     axes[0, 0].yaxis.set_major_formatter("{x:g}")
-    axes[0, 0].legend(fontsize=5.5)
+    study.legend_above(figure, axes[0, 0])
     return figure
 
 
