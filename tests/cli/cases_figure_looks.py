@@ -122,6 +122,7 @@ def test_pieces_without_room_become_words(bench):
         check(not high or int(high) > size(root)[1], (high, size(root)))
         contains(" ".join(shown(root) - {None}), "unforgettable", f"Pieces {reason} and are merged into words")
         contains(bench.read("long.tex"), f"Pieces {reason} and are merged into words")
+        contains(said, "note: pieces are merged into words, in the numbers too, because")
         check(size(root)[1] <= 240 and size(root)[0] <= float(width) + 0.2, size(root))
         check("unforgettable" in bench.read("long.csv"), "the data is of what is drawn")
     root, _ = long_text(bench, "components", "--heads", "1", "--width-mm", "85")
