@@ -174,6 +174,7 @@ static void collect_notes(note_list *list, const figure_data *data, const proven
     const size_t rows = data->matrix_count ? data->matrices->rows : 0,
                  columns = data->matrix_count ? data->matrices->columns : 0;
     for (size_t k = 0; k < count; k++) add_note(list, provenance[k].key, clean(list, provenance[k].value));
+    if (data->note) add_note(list, "Note", clean(list, data->note));
     add_labels(list, data->row_axis, data->row_labels, rows);
     add_labels(list, data->column_axis, data->column_labels, columns);
     add_numbers(list, data->row_axis, data->row_numbers, rows);

@@ -30,6 +30,7 @@ typedef struct figure_column {
 
 typedef struct figure_data {
     const common_options *options;                  /* owner of the lists' memory */
+    const char *note;                               /* sentences below the figure, for the metadata; NULL: none */
     const char *row_axis, *column_axis;             /* names of the axes: "query", "key" */
     const figure_label *row_labels, *column_labels; /* or NULL */
     const size_t *row_numbers, *column_numbers;     /* token numbers in the text; NULL: 0, 1, 2 ... */

@@ -408,8 +408,8 @@ static void tell_words(const figure_source *source, const attention_figure *figu
     const double height = source->asked->shown.pieces_mm, width = figure_defaults(&figure->style).width_mm;
     const char *why = height > 0 ? options_text(source->options, "they would make the figure %.0f mm high", height)
                                  : options_text(source->options, "they have no room at %g mm", width);
-    say_note(source->options, "note: pieces are merged into words, because %s; --pieces keeps them%s", why,
-             height > 0 ? "" : ", with positions on the axes");
+    say_note(source->options, "note: pieces are merged into words%s, because %s; --pieces keeps them%s",
+             source->asked->data ? ", in the numbers too" : "", why, height > 0 ? "" : ", with positions on the axes");
 }
 
 void panels_finish(figure_sheet *sheet, attention_figure *figure)

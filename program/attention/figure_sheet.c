@@ -195,9 +195,11 @@ static deberta_status write_all(const figure_sheet *sheet, figure_layout layout,
 {
     const attention_options *asked = sheet->source->asked;
     const text_list *outs = &sheet->source->options->outs;
+    figure_data data = sheet->data;
+    data.note = sheet->style.note;
     if (asked->data)
-        DEBERTA_TRY(figure_data_write(&sheet->data, asked->data, sheet->provenance, sheet->style.provenance_count,
-                                      &files->data, err));
+        DEBERTA_TRY(
+            figure_data_write(&data, asked->data, sheet->provenance, sheet->style.provenance_count, &files->data, err));
     if (asked->latex) {
         figure_notes page = {0};
         DEBERTA_TRY(figure_check(layout, figure, &sheet->style, &page, err));

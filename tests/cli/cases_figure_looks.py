@@ -5,7 +5,7 @@ import itertools
 import re
 import xml.etree.ElementTree as tree
 
-from helpers import DEMO, Picture, check, contains, equal, make_model, needs_figures, sample
+from helpers import DEMO, Picture, check, contains, equal, make_model, needs_figures, read_tensors, sample
 
 TEXT = "a new store opened beside the new mall"
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
@@ -122,8 +122,11 @@ def test_pieces_without_room_become_words(bench):
         check(not high or int(high) > size(root)[1], (high, size(root)))
         contains(" ".join(shown(root) - {None}), "unforgettable", f"Pieces {reason} and are merged into words")
         contains(bench.read("long.tex"), f"Pieces {reason} and are merged into words")
+        contains(said, "note: pieces are merged into words, in the numbers too, because")
         check(size(root)[1] <= 240 and size(root)[0] <= float(width) + 0.2, size(root))
         check("unforgettable" in bench.read("long.csv"), "the data is of what is drawn")
+        bench.fine("attention", kind, DEMO, "--text", LONG, "--layers", "2", "--heads", heads, "--width-mm", width, "-o", "long.svg", "--numbers", "long.safetensors")
+        contains(read_tensors(bench.path("long.safetensors"))[1]["Note"], f"Pieces {reason} and are merged into words")
     root, _ = long_text(bench, "components", "--heads", "1", "--width-mm", "85")
     check(size(root)[0] > 84.9 and size(root)[1] <= 150, size(root))
 

@@ -315,6 +315,9 @@ static deberta_status read_source(const reading_options *options, const char *mo
         usage_wrong(common, "a made-up model has no tokenizer%s",
                     option_exists(common, &options->ids) ? "; give --ids" : "");
     text_source_read(options, input);
+    for (size_t r = 0; r < options->texts.count; r++)
+        if (!*options->texts.items[r])
+            say_note(common, "text %zu of --text is empty: special tokens alone stand for it", r + 1);
     return tokenize(options, model_folder, limit, input, p, err);
 }
 
