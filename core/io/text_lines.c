@@ -112,6 +112,7 @@ deberta_status text_lines_next(text_lines *lines, const char **line, size_t *byt
             lines->number++;
             *bytes = (size_t)(stop - begin);
             if (lines->form.objects) {
+                if (text_line_is_blank(begin, *bytes)) continue;
                 DEBERTA_TRY(open_object(lines, begin, *bytes, err));
                 continue;
             }
@@ -238,6 +239,8 @@ static void find_columns(text_form *form, const char *path, const char *line, co
              "apart",
              csv || tsv ? "" : "its first line has a tab: ");
 }
+
+bool text_line_is_blank(const char *line, size_t bytes) { return skip_blanks(line, line + bytes) == line + bytes; }
 
 void text_form_find(text_form *form, const char *path, const char *line, size_t bytes, bool columns)
 {

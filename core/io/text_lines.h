@@ -41,6 +41,9 @@ bool text_form_is_named(const char *path);
  * splits lines at tabs. */
 void text_form_find(text_form *form, const char *path, const char *line, size_t bytes, bool columns);
 
+/* Returns whether a line holds nothing but blanks. Between objects it is no line. */
+bool text_line_is_blank(const char *line, size_t bytes);
+
 /* Receives notes on unused input, one sentence at a time. call: NULL, no listener. */
 typedef struct note_listener {
     void (*call)(void *context, const char *sentence);

@@ -163,7 +163,7 @@ static void figure_embeddings_draw(figure_source *source, figure_sheet *sheet)
     draw_parts(sheet, &parts);
 }
 
-static const option part[] = {PART_ROWS, NO_MORE_ROWS},
+static const option part[] = {TOKENS_ROWS, NO_MORE_ROWS},
                     look[] = {SCALE_ROW, SIGNED_PALETTE_ROW, LETTERS_ROW, NO_MORE_ROWS};
 static const option_group groups[] = FIGURE_GROUPS(part, look);
 

@@ -109,7 +109,7 @@ static void figure_kernel_draw(figure_source *source, figure_sheet *sheet)
         options_text(source->options, "all pairs of tokens of %zu text%s", w.texts, w.texts == 1 ? "" : "s"));
 }
 
-static const option part[] = {PART_ROWS, COMPONENTS_ROW, CURVES_ROWS, NO_MORE_ROWS},
+static const option part[] = {HEADS_ROWS, COMPONENTS_ROW, CURVES_ROWS, NO_MORE_ROWS},
                     look[] = {CENTER_ROW, LETTERS_ROW, LAYOUT_ROW, NO_MORE_ROWS};
 static const option_group groups[] = FIGURE_GROUPS(part, look);
 

@@ -441,7 +441,8 @@ static void check_latex(const attribute_options *o, const output_paths *paths)
     if (!o->latex) return;
     if (!path_has_suffix(o->latex, ".tex"))
         option_wrong(&o->reading.common, &o->latex, "unknown suffix in '%s', expected .tex", o->latex);
-    figure_latex_includes(&o->reading.common, &(text_list){paths->figures, paths->figure_count});
+    if (!HAVE_VIZ) option_wrong(&o->reading.common, &o->latex, "this program was built without figures");
+    if (HAVE_VIZ) figure_latex_includes(&o->reading.common, &(text_list){paths->figures, paths->figure_count});
 }
 
 static int attribute_run(const common_options *options)

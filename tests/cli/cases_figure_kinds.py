@@ -604,3 +604,25 @@ def test_row_titles(bench):
     bench.fine("attention", "delta", DEMO, "--text", "a new store opened", "--layers", "2", "--heads", "0,1", "--width-mm", "85", "-o", "d.svg")
     for head in (0, 1):
         assert f">layer 2, head {head}</text>" in bench.read("d.svg"), head
+
+
+def test_an_option_that_a_kind_takes_changes_its_numbers(bench):
+    """What chooses layers, heads or tokens is followed, or the kind does not take it: the numbers would be of something else than was asked."""
+    kinds = [line.split()[1] for line in bench.fine("attention", "--help").out.splitlines() if line.startswith("  attention ") and line.split()[1] != "trace"]
+    assert len(kinds) >= 15, kinds
+    text = "When the old captain resigned unhappily, his daughter took the ship to sea again."
+    for kind in kinds:
+        others = {"difference": ["--ablate", "c2p@1"], "query": ["--query", "3"]}.get(kind, [])
+        taken = bench.fine("attention", kind, "--help").out
+
+        def numbers(*options):
+            bench.fine("attention", kind, DEMO, "--text", text, *others, *options, "--numbers", "n.csv", "-q", "-o", "o.svg")
+            return bench.read("n.csv")
+
+        of_heads = ["--layers", "1,2", "--heads", "0,1"] if "--heads LIST" in taken else []
+        pieces = ["--pieces"] if "--pieces" in taken else []
+        whole = numbers(*of_heads, *pieces)
+        for option, more in (("--layers", ["--layers", "3", *of_heads[2:]]), ("--heads", [*of_heads[:2], "--heads", "2"])):
+            assert option not in taken or numbers(*more, *pieces) != whole, (kind, option)
+        for option, more in (("--token-range", ["--token-range", "2:9", *pieces]), ("--drop-special", ["--drop-special", *pieces]), ("--words", ["--words"])):
+            assert option not in taken or numbers(*of_heads, *more) != whole, (kind, option)

@@ -283,9 +283,12 @@ def test_blank_lines_before_objects(bench):
         bench.write("x.json", content)
         said = bench.run("classify", str(models(bench) / "seq"), "--file", "x.json", "--json")
         bench.write("x.jsonl", content)
-        for name in ("x.json", "x.jsonl"):
-            bench.expect(3, "tokenize", model, "--file", name, "--json")
-            contains(bench.expect(3, "train", "mlm", model, "--file", name, *TRAIN, "-o", "no").err, name, "object" if name == "x.json" else "line 1")
+        bench.expect(3, "tokenize", model, "--file", "x.json", "--json")
+        contains(bench.expect(3, "train", "mlm", model, "--file", "x.json", *TRAIN, "-o", "no").err, "x.json", "object")
+        assert lines_of(bench.fine("tokenize", model, "--file", "x.jsonl", "--json"), "line") == plain[-1:]
+        bench.write("one.jsonl", '{"text": "a new store"}\n')
+        runs = [bench.fine("train", "mlm", model, "--file", name, *TRAIN, "-o", f"run-{name}-{len(content)}") for name in ("one.jsonl", "x.jsonl")]
+        assert len({run.err.split("sha256 ")[1][:64] for run in runs}) == 1
     for content in ("a new store\n", '"a"\n', "5\n", "null\n", "\n\ntrue\n"):
         bench.write("x.json", content)
         contains(bench.expect(3, "tokenize", model, "--file", "x.json").err, "x.json: its first line is no JSON object")

@@ -297,8 +297,6 @@ static void parse_line(text_stream *stream, text_record *record, size_t bytes)
         copy_text(&record->text, &record->text_bytes, stream->buffer, bytes);
 }
 
-static bool is_blank(const char *line, size_t bytes) { return strspn(line, " \t\r") >= bytes; }
-
 static deberta_status next_of_all(text_stream *stream, text_record *record, bool *end, deberta_error *err)
 {
     *record = (text_record){0};
@@ -324,7 +322,7 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
                 if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
                 DEBERTA_TRY(find_form(stream, bytes, err));
                 /* As elsewhere, a blank line between objects is none. */
-                if (stream->json && is_blank(stream->buffer, bytes)) {
+                if (stream->json && text_line_is_blank(stream->buffer, bytes)) {
                     stream->line++;
                     continue;
                 }
