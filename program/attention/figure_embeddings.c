@@ -139,6 +139,8 @@ static void draw_parts(figure_sheet *sheet, const embedding_parts *parts)
                    source->info.token_types ? " together with the token types, which are not drawn" : "");
     else
         sheet_note(sheet, "Positions enter the Enhanced Mask Decoder alone, where they are added to H[L\u22121]. ");
+    if (source->asked->shown.words)
+        sheet_note(sheet, "The vector of a word is the mean of its pieces', and its length that of the mean. ");
     sheet_caption(sheet, "Content, absolute position and their sum, and the lengths of these vectors. ");
     embedding_figure figure = {.norms = {.panels = &norms, .panel_count = 1, .panel_height = 30}};
     describe_panels(sheet, parts, panels, &figure.panels);

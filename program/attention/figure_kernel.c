@@ -93,6 +93,8 @@ static void summarise(const kernel_work *w, size_t k, const distance_curves *cur
 static void figure_kernel_draw(figure_source *source, figure_sheet *sheet)
 {
     kernel_work w = {.source = source};
+    if (option_given(source->options, &source->asked->row))
+        usage_wrong(source->options, "--row: kernel draws all texts of the input as one");
     size_t longest = 1;
     for (size_t r = 0; r < source->input.rows; r++)
         if (source->input.row[r].tokens > longest) longest = source->input.row[r].tokens;

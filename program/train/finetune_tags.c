@@ -124,9 +124,10 @@ static bool take_object(finetune_reader *r, sentence *s, text_record *record)
 /* Returns true if the two fields are names of columns rather than a word and its label. */
 static bool is_header(const char *word, const char *label)
 {
-    static const char *const words[] = {"word", "words", "token", "tokens"}, *const labels[] = {"label",   "labels",
-                                                                                                "tag",     "tags",
-                                                                                                "ner_tag", "ner_tags"};
+    static const char *const words[] = {"word", "words", "token", "tokens", "form", "text", "sentence"};
+    static const char *const labels[] = {"label",    "labels", "tag",      "tags",     "ner",  "ner_tag",
+                                         "ner_tags", "pos",    "pos_tag",  "pos_tags", "upos", "xpos",
+                                         "chunk",    "entity", "entities", "iob",      "bio"};
     bool found = false;
     for (size_t k = 0; k < sizeof words / sizeof *words; k++) found = found || strcasecmp(word, words[k]) == 0;
     for (size_t k = 0; found && k < sizeof labels / sizeof *labels; k++)
@@ -141,7 +142,10 @@ static bool finetune_tags_take_line(finetune_reader *r, sentence *s, text_record
     if (memchr(record->text, 0, record->text_bytes)) return text_record_spoil(record, nul_in_word);
     if (strchr(tab + 1, '\t')) return text_record_spoil(record, "expected a word and a label, found more fields");
     *tab = 0;
-    if (record->line == 1 && is_header(record->text, tab + 1)) return true;
+    const bool header = is_header(record->text, tab + 1);
+    if (header && record->line > 1)
+        return text_record_spoil(record, "a header within the table, as where two files were joined: leave it out");
+    if (header) return true;
     return take_word(r, s, record, record->text, tab + 1);
 }
 

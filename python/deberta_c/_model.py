@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tu
 import numpy as np
 
 from . import _abi as abi
-from ._abi import ArgumentError, library, one_of, terminated, whole_number
+from ._abi import ArgumentError, UnsupportedError, library, one_of, terminated, whole_number
 from . import _attribution, _program
 from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers
 from ._session import Capture, Changes, Matrices, Session, check_not_closed, parse_ablations
@@ -63,8 +63,10 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
         """Another model of the same weights, with threads and memory of its own, for another thread of the program. Raises ArgumentError
-        where this one is closed."""
+        where this one is closed, UnsupportedError after ablate."""
         self._session.check_open()
+        if self.ablated:
+            raise UnsupportedError(f"this model is without {self.ablated}, and one that shares its weights would be whole: share() first, then ablate each")
         other = object.__new__(Model)
         Tasks.__init__(other, self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}}, self._memory_limit)
         return other
@@ -299,9 +301,19 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     def receptive_field(self, **options: Any) -> Dict[str, Any]:
         """What `deberta receptive-field --json` says of this model, distances in tokens: docs/receptive-field.md has the members. options: as
-        of the program (tokens=512, depth=2). Raises ArgumentError for a closed model and for options that the program does not take."""
+        of the program (tokens=512, depth=2). influence and behaviour are without the terms that ablate() takes out. Raises ArgumentError for a
+        closed model and for options that the program does not take, UnsupportedError for a model opened with layers=, and with precision=
+        where something is measured."""
         self._check_not_closed()
-        return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **_program._given(options)})
+        given = _program._given(options)
+        measured = any(name.startswith(("influence", "behaviour")) and value not in (None, False) for name, value in given.items())
+        if "layers" in self.opened_with:
+            raise UnsupportedError("the model was opened with its first layers only, fields are of whole models: open it without layers=, and give depth=")
+        if measured and self.opened_with.get("precision", "float32") != "float32":
+            raise UnsupportedError("influence and behaviour are measured in float32: open the model without precision=")
+        if measured and self.ablated:
+            given = {"ablate": self.ablated, **given}
+        return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **given})
 
     def attribute(self, text: Any, pair: Optional[str] = None, **options: Any) -> "_attribution.Attribution":
         """Which words, distances and positions an answer comes from (docs/attribution.md). text: one text, or a pair as a tuple. options: as

@@ -140,8 +140,10 @@ def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
     """Latency of `deberta bench`, one dictionary a point, as pandas.DataFrame takes them: model, isa, threads, layers, batch, n,
     median_s, samples_s and the others of docs/json.md, deberta-bench/1. model: a folder or a Model. options: as of the program
     (tokens=[16, 128], threads=2). Names that end in _s are seconds, in _bytes bytes. Raises ArgumentError for a closed model and for
-    options that the program does not take."""
+    options that the program does not take, UnsupportedError after ablate."""
     folder, given = _opened(model)
+    if getattr(model, "ablated", ""):
+        raise UnsupportedError(f"this model is without {model.ablated}, and bench leaves out terms by attention=: remove() what ablate returned")
     if "layers" in given:
         given["depth"] = given.pop("layers")
     return list(json_of("bench", folder, **{**given, **_given(options)})["results"])

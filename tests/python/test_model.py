@@ -192,6 +192,26 @@ def test_ablation(demo):
     assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], full["hidden_states.5"])
 
 
+def test_what_follows_an_ablation(demo):
+    """A field is measured without the terms that are out; what would be whole in silence is refused."""
+    given = {"influence": True, "influence_tokens": 24, "influence_sources": 1}
+    whole, asked = demo.receptive_field(**given), demo.receptive_field(**given, ablate="c2p@all")
+    with demo.ablate("c2p@all"):
+        assert demo.receptive_field(**given)["influence"] == asked["influence"] != whole["influence"]
+        assert demo.receptive_field()["composed"] == whole["composed"]
+        for call, words in ((demo.share, "share() first"), (lambda: deberta_c.bench(demo, tokens=4), "remove()")):
+            with pytest.raises(deberta_c.UnsupportedError, match=re.escape(words)):
+                call()
+    with demo.share() as other, other.ablate("c2p@all"):
+        assert not demo.ablated
+    with deberta_c.Model(DEMO, layers=2, threads=1) as cut, pytest.raises(deberta_c.UnsupportedError, match="open it without layers="):
+        cut.receptive_field()
+    with deberta_c.Model(DEMO, precision="int8", threads=1) as coarse:
+        assert coarse.receptive_field()["composed"] == whole["composed"]
+        with pytest.raises(deberta_c.UnsupportedError, match="measured in float32"):
+            coarse.receptive_field(**given)
+
+
 def test_ablation_without_a_block(demo):
     """It holds from the call on, as a hook of PyTorch does, and each is removed by itself."""
     def last():

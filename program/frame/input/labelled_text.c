@@ -136,13 +136,25 @@ static bool may_be_label(const char *field, size_t bytes)
     return is_name(field, bytes, names);
 }
 
+/* Returns true for names that tables give to their texts, which are no texts themselves. */
+static bool is_text_name(const char *field, size_t bytes)
+{
+    static const char *const names[] = {"body",     "comment", "content",   "document", "headline",
+                                        "question", "review",  "reviews",   "sentence", "sentences",
+                                        "title",    "tweet",   "utterance", NULL};
+    const char *meant = record_key_meant(field, bytes);
+    return (meant && strcmp(meant, "text") == 0) || is_name(field, bytes, names);
+}
+
 /* Refuses a first line that is a header by all appearances, since its words would become a class: a name of labels and
- * columns of one word. */
+ * columns of one word, or a name of texts where a text is expected. */
 static deberta_status check_first(const text_stream *stream, const text_record *record, size_t label_bytes,
                                   deberta_error *err)
 {
     const char *text = record->text + label_bytes + 1;
-    if (!may_be_label(record->text, label_bytes) || strpbrk(text, " .,!?")) return DEBERTA_OK;
+    const bool named = may_be_label(record->text, label_bytes) && !strpbrk(text, " .,!?");
+    const bool number = *record->text >= '0' && *record->text <= '9';
+    if (!named && (number || !is_text_name(text, strcspn(text, "\t")))) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
                  "%s: line 1, '%s' and '%s', looks like a header, and it would be read as an example of a class: begin "
                  "it with 'label', or leave it out",
@@ -248,6 +260,8 @@ static deberta_status labelled_text_take_line(labelled_text *found, text_stream 
                      "write the table without them",
                      stream->path);
     if (!tab) return text_record_spoil(record, "expected a label, a tab and a text, found no tab");
+    if (is_label(line, label_bytes) && is_text_name(tab + 1, strcspn(tab + 1, "\t")))
+        return text_record_spoil(record, "a header within the table, as where two files were joined: leave it out");
     if (record->line == 1) DEBERTA_TRY(check_first(stream, record, label_bytes, err));
     if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
     if (memchr(line, 0, label_bytes)) return text_record_spoil(record, NUL_IN_LABEL);
