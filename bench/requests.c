@@ -51,7 +51,7 @@ typedef struct request_stream {
     size_t *starts, *batch_starts, hidden; /* [count + 1] each: of the stream, of the current batch */
     int32_t *ids;
     double *due;
-    uint64_t *bits; /* checksum of every request, from REQUESTS_ALONE */
+    uint64_t *bits; /* [requests] checksum of the hidden states, from REQUESTS_ALONE; other ways must have the same */
 } request_stream;
 
 static void draw_stream(request_stream *s, requests_measurement *found, const deberta_model_info *info)

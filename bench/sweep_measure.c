@@ -1,4 +1,5 @@
-/* Runs the points of a sweep: in a child process, which reads its own peak of memory; then for time; then for stages.
+/* Runs the points of a sweep: in a child process, which reads its own peak of memory; then for time, which
+ * sweep_results.c turns into tokens and FLOPs a second; then for stages.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>

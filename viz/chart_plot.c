@@ -43,8 +43,8 @@ static double names_length(const draw_list *list, const chart_axis *axis, const 
     return fmin(longest, longest_name);
 }
 
-/* Draws the names of categories; returns their stride: without room for all, even turned, every second or third is
- * drawn. */
+/* Draws the names of categories: all or, where they have no room even if turned, every stride-th. Returns the stride.
+ */
 static size_t draw_category_names(draw_list *list, const chart_plot *p)
 {
     const chart_axis *axis = p->x.axis;

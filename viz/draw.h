@@ -106,8 +106,8 @@ void draw_path(draw_list *list, const draw_point *points, size_t count, draw_sha
                const draw_pen *pen);
 void draw_line(draw_list *list, double x0, double y0, double x1, double y1, const draw_pen *pen);
 void draw_disc(draw_list *list, double x, double y, double radius, draw_colour fill, const draw_pen *outline);
-/* Draws an image. rgb: rows * columns colours of 3 bytes, copied. Every colour is a separate rectangle, without
- * smoothing. */
+/* Draws an image. rgb: rows * columns colours of 3 bytes, copied. Each colour fills one cell of rect, with sharp
+ * edges. */
 void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns);
 /* Draws a text. Bytes that are not UTF-8 appear as U+FFFD, control characters as their pictures (U+2400...). */
 void draw_text(draw_list *list, const char *text, draw_place place, const draw_font *font);

@@ -20,7 +20,7 @@
 
 struct palette {
     const char *name, *digits;
-    size_t anchors, levels; /* colours in the table; levels beyond these are interpolated */
+    size_t anchors, levels; /* colours in the table; colours of the palette, interpolated between those */
     bool diverging;
 };
 

@@ -1,4 +1,5 @@
-/* Writes an image into memory. The image has a size that cairo accepted, so only a lack of memory can make it fail.
+/* Encodes an image as PNG into memory: in a palette if 256 colours suffice, with its resolution and metadata. It has a
+ * size that cairo accepted, so only a lack of memory can make it fail.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/png_metadata.h"

@@ -7,8 +7,9 @@
  *
  * A row: NAME (as in DEBERTA_ISA_NAME and HAVE_NAME), name, the row BELOW whose kernels it overrides, the architecture,
  * the features that it needs, the features that a refusal names when they are missing (in the order of
- * core/base/cpu.c), the features that show that the operating system does not save its registers, its word in
- * /proc/cpuinfo, and whether a peak of float32 and one of bytes is measured (1 or 0: simd/peak.h).
+ * core/base/cpu.c), the features that show that the operating system does not save its registers, the word that
+ * checkasm prints where a part is lacking, and whether a peak of float32 and one of bytes is measured (1 or 0:
+ * simd/peak.h).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

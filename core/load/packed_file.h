@@ -63,7 +63,7 @@ bool packed_file_is_alone(const char *folder, deberta_precision precision);
  * made with another config.json, or by another version, or is damaged. */
 deberta_status packed_file_open_alone(const char *folder, deberta_precision precision, mapped_file *file,
                                       packed_sections *sections, deberta_error *err);
-/* Compares every block of a file opened by packed_file_open_alone. */
+/* Compares every block of a file opened by packed_file_open_alone with its digest. */
 deberta_status packed_file_check_alone(const mapped_file *file, deberta_error *err);
 /* Returns the digest of the checkpoint from which a mapped file was made. */
 void packed_file_source(const mapped_file *file, char digest[65]);

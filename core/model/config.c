@@ -129,7 +129,7 @@ static deberta_status read_epsilon(model_config *config, const config_source *so
     config->layer_norm_eps = 1e-7f;
     if (!value) return DEBERTA_OK;
     double epsilon = json_number_value(value);
-    /* Below FLT_MIN epsilon would be a subnormal or zero, and a constant row would divide by zero. */
+    /* A smaller epsilon could round to zero, and a constant row would divide by it; subnormals are refused too. */
     if (!json_is_number(value) || !(epsilon >= FLT_MIN && epsilon <= 1))
         return config_refuse(source, "layer_norm_eps", value, "a number from 1.2e-38 to 1");
     config->layer_norm_eps = (float)epsilon;
@@ -138,7 +138,7 @@ static deberta_status read_epsilon(model_config *config, const config_source *so
 
 /* ----------------------------------------------------------------------------------------------------- activations */
 
-enum { MOST_SPELLINGS = 5 }; /* most spellings of one activation; a NULL follows them */
+enum { MOST_SPELLINGS = 5 }; /* room for the spellings of one activation and the NULL behind them */
 
 static const char *const activation_spellings[ACTIVATION_COUNT][MOST_SPELLINGS] = {
     [ACTIVATION_NONE] = {ACTIVATION_NONE_SPELLED},

@@ -1,4 +1,7 @@
-/* Packs integers in the order in which they are multiplied. SPDX-License-Identifier: MIT */
+/* Quantizes weights to digits of 8 bits, with a scale for every output and block of inputs, and packs them in the order
+ * in which they are multiplied; quantizes rows of activations by the kernels.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/model/quantized.h"
 
 #include <string.h>

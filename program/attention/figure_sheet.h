@@ -41,5 +41,5 @@ const char *sheet_remedies(const figure_sheet *sheet, const char *words);
 
 /* Writes figure, data and LaTeX file, all or none, and says on stderr what the figure cannot show. */
 void sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure);
-/* Does the same with the notes of the figure's layout. */
+/* Does the same; *notes becomes what the layout noted. */
 void sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes);

@@ -195,7 +195,8 @@ static int report_run(const common_options *options)
     return failed ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
-/* Parses a list of sizes into a text of report_options now, since an error should not show after minutes. */
+/* Keeps the text of a list of sizes. It is parsed here only to be checked, since an error should not show after
+ * minutes. */
 static void parse_sizes(common_options *options, const char *text, void *target)
 {
     size_list list = {0};

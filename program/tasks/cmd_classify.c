@@ -115,8 +115,8 @@ static deberta_status classify_describe(task_run *run, task_text *text, const fl
 
 /* ----------------------------------------------------------------------------------------------------------- choices */
 
-/* A choice. A classifier with one output scores each choice as the second segment of the text; the softmax over the
- * choices gives their probabilities (SPEC 8.5). */
+/* The choices of a text. A classifier with one output scores each as the second segment of the text; the softmax over
+ * the choices gives their probabilities (SPEC 8.5). */
 typedef struct choice_job {
     const char *const *choices; /* [count] */
     size_t count, top;

@@ -436,7 +436,7 @@ VF void multiply_panels(const integer_format format, const integer_gemm_task *ta
 
 VF void multiply_all(const integer_format format, const integer_gemm_task *given)
 {
-    const integer_gemm_task task = *given; /* A local copy, which stores into C cannot change. */
+    const integer_gemm_task task = *given; /* a local copy, so that writing C cannot change it */
     const size_t most = SUM_TILES / (size_t)FORMAT_SUMS(format);
     int32_t sums[SUM_TILES * TILE_SUMS] __attribute__((aligned(64)));
     tile_walk walk = {.sums = sums, .finish = finish_of(format, given)};

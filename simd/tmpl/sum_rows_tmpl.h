@@ -32,7 +32,7 @@ typedef struct row_chunk {
     bool continues, ends; /* whether the part has chunks before this one; whether it has none after it */
 } row_chunk;
 
-/* Adds a part to the tree. Without is_there the sum is unspecified. */
+/* Adds a part to the tree. is_there false: the part has no rows, and sum is ignored. */
 static void VF_NAME(tree_add)(part_tree *tree, size_t part, vf sum, bool is_there)
 {
     size_t level = 0;

@@ -49,7 +49,7 @@ typedef struct weight_product {
 
 void weight_product_run(const weight_product *product, const kernels *table, executor *executor);
 
-/* Computes y[j] = sum over rows of a (of a b): see sum_rows_task. */
+/* Computes y[j] = sum over rows r of a[r][j] b[r][j], or of a[r][j] without b: see sum_rows_task. */
 typedef struct column_sum {
     const float *a, *b; /* b: may be NULL */
     size_t lda, ldb, n;
