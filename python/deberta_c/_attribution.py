@@ -55,9 +55,7 @@ class Attribution:
 
 def attribute(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> Attribution:
     """Implements Model.attribute for an open model."""
-    folder, given = _program._opened(model)
-    if given.pop("layers", None):
-        raise UnsupportedError("the model was opened with its first layers only, attributions are of whole models: open it without layers=")
+    folder, given = _program._opened_whole(model, "attributions")
     if getattr(model, "ablated", ""):
         raise UnsupportedError("attributions are of whole models, and this one is without a term: leave the block of ablate, or remove() what ablate returned")
     words, _ = _program._texts_of_figure(text, pair, None, {})

@@ -304,16 +304,14 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         of the program (tokens=512, depth=2). influence and behaviour are without the terms that ablate() takes out. Raises ArgumentError for a
         closed model and for options that the program does not take, UnsupportedError for a model opened with layers=, and with precision=
         where something is measured."""
-        self._check_not_closed()
+        folder, opened = _program._opened_whole(self, "fields")
         given = _program._given(options)
-        measured = any(name.startswith(("influence", "behaviour")) and value not in (None, False) for name, value in given.items())
-        if "layers" in self.opened_with:
-            raise UnsupportedError("the model was opened with its first layers only, fields are of whole models: open it without layers=, and give depth=")
-        if measured and self.opened_with.get("precision", "float32") != "float32":
+        measured = any(name.startswith(("influence", "behaviour")) for name in given)
+        if measured and opened.get("precision", "float32") != "float32":
             raise UnsupportedError("influence and behaviour are measured in float32: open the model without precision=")
         if measured and self.ablated:
             given = {"ablate": self.ablated, **given}
-        return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **given})
+        return _program.json_of("receptive-field", folder, **{"reference": opened.get("reference", "auto"), **given})
 
     def attribute(self, text: Any, pair: Optional[str] = None, **options: Any) -> "_attribution.Attribution":
         """Which words, distances and positions an answer comes from (docs/attribution.md). text: one text, or a pair as a tuple. options: as

@@ -136,6 +136,14 @@ def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
     return (model.path, dict(model.opened_with)) if hasattr(model, "opened_with") else (os.fsdecode(terminated("model", model)), {})
 
 
+def _opened_whole(model: Any, what: str) -> Tuple[str, Dict[str, Any]]:
+    """As _opened. Raises UnsupportedError for a model with its first layers only, of which the program would take all."""
+    folder, given = _opened(model)
+    if given.pop("layers", None):
+        raise UnsupportedError(f"the model was opened with its first layers only, {what} are of whole models: open it without layers=")
+    return folder, given
+
+
 def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
     """Latency of `deberta bench`, one dictionary a point, as pandas.DataFrame takes them: model, isa, threads, layers, batch, n,
     median_s, samples_s and the others of docs/json.md, deberta-bench/1. model: a folder or a Model. options: as of the program
@@ -226,9 +234,7 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
     .pdf or .png. options: as of the program (layers=2, heads=[0, 1], width_mm=85, font_size=9): sizes in millimetres and points, layers
     and heads from 0. Raises ArgumentError for a closed model, for options that the program does not take and for an out= that is one of
     its inputs, UnsupportedError for a model opened with layers=."""
-    folder, given = _opened(model)
-    if given.pop("layers", None):
-        raise UnsupportedError("the model was opened with its first layers only, figures are of whole models: open it without layers=")
+    folder, given = _opened_whole(model, "figures")
     given["ablate"] = getattr(model, "ablated", "") or None
     options = _given(options)
     words, title = _texts_of_figure(text, pair, kind, options)
@@ -265,9 +271,7 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
 def trace(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> Dict[str, Any]:
     """`deberta attention trace` as a dictionary (docs/json.md, deberta-trace/1), whose measures and shares are arrays: states [L + 1, tokens],
     heads, c2c, c2p, p2c [L, A], NaN where nothing was patched."""
-    folder, given = _opened(model)
-    if given.pop("layers", None):
-        raise UnsupportedError("the model was opened with its first layers only, traces are of whole models: open it without layers=")
+    folder, given = _opened_whole(model, "traces")
     given["ablate"] = getattr(model, "ablated", "") or None
     options = _given(options)
     words, _ = _texts_of_figure(text, pair, "trace", options)

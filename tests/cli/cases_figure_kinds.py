@@ -626,3 +626,5 @@ def test_an_option_that_a_kind_takes_changes_its_numbers(bench):
             assert option not in taken or numbers(*more, *pieces) != whole, (kind, option)
         for option, more in (("--token-range", ["--token-range", "2:9", *pieces]), ("--drop-special", ["--drop-special", *pieces]), ("--words", ["--words"])):
             assert option not in taken or numbers(*of_heads, *more) != whole, (kind, option)
+        if kind == "embeddings":
+            assert "its length that of the mean" in bench.read("o.svg")  # drawn with --words, as the last of these

@@ -68,7 +68,7 @@ def test_each_kind_is_what_its_name_says(tmp_path, monkeypatch, name):
     kind = variants.KINDS[name]
     asked = given(tmp_path, steps=40 if kind.short else 2)
     model = variants.Training(tmp_path / "place", asked, 1e18).model(kind, 1)
-    tensors = scores_tensors(model / "model.safetensors")
+    tensors = trained.read_tensors(model / "model.safetensors")
     config = json.loads((model / "config.json").read_text())
     assert ("mask_predictions.dense.weight" in tensors) == kind.generator
     assert any("rel_embeddings" in one for one in tensors) == (name != "absolute")
@@ -81,11 +81,6 @@ def test_each_kind_is_what_its_name_says(tmp_path, monkeypatch, name):
     if name == "all":  # which head was trained decides what is asked: the other one answers otherwise
         losses = [scores.masked(model, str(Path(asked.corpus) / "sample.txt"), 1, head)["loss"] for head in ("mlm", "mlm_emd")]
         assert losses[0] != losses[1]
-
-
-def scores_tensors(path):
-    data = path.read_bytes()
-    return json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
 
 
 def test_rows_are_kept_and_not_trained_again(tmp_path, monkeypatch):

@@ -77,13 +77,14 @@ static deberta_status take_object(labelled_text *found, text_record *record, boo
 {
     const json_t *label = json_object_get(record->object, "label");
     found->label = labelled_text_of(label);
-    char its_keys[KEY_SENTENCE_BYTES];
-    record_keys_describe(record->object, its_keys);
     if (!found->label && json_is_array(label))
         return text_record_spoil(record, "the value of \"label\" is a list: a text has one label, and several right "
                                          "labels of a text are not trained or measured");
-    if (!found->label)
+    if (!found->label) {
+        char its_keys[KEY_SENTENCE_BYTES];
+        record_keys_describe(record->object, its_keys);
         return text_record_spoil(record, "the object has no key \"label\" with a text or a number%s", its_keys);
+    }
     if (json_is_string(label) && memchr(json_string_value(label), 0, json_string_length(label)))
         return text_record_spoil(record, NUL_IN_LABEL);
     return has_choices ? take_choices(found, record) : DEBERTA_OK;
