@@ -2,7 +2,7 @@
 import pathlib
 import re
 
-from helpers import DEMO, needs_figures
+from helpers import DEMO, needs_figures, pdf_page
 
 REQUIRES = (needs_figures,)
 
@@ -32,10 +32,6 @@ def draw_all(bench, kinds=None, widths=WIDTHS):
             for kind in kinds or KINDS for width in widths}
 
 
-def page_of(pdf):
-    return [float(number) for number in re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", pathlib.Path(pdf).read_bytes()).groups()]
-
-
 def test_captions(bench):
     """Symbols of the program are math, so that no character is left that pdflatex does not know; the environment follows the true width."""
     assert set(KINDS) == {"attribute"} | {line.split()[0] for line in bench.fine("attention", "list").out.splitlines()}, "every kind"
@@ -46,13 +42,13 @@ def test_captions(bench):
         kind = name.rsplit("-", 1)[0]
         assert text.translate(dict.fromkeys(range(0x2018, 0x201E))).isascii(), f"{name}: {[c for c in text if ord(c) > 127]}"  # quotes are known
         assert KINDS[kind][1] in text and "sqrt(" not in text, f"{name}: {text}"
-        width = page_of(f"{name}.pdf")[0] / 72 * 25.4
+        width = pdf_page(f"{name}.pdf")[0] / 72 * 25.4
         wide = "figure*" if width > 90 else "figure"
         assert f"\\begin{{{wide}}}" in text and f"\\end{{{wide}}}" in text, f"{name} is {width} mm wide: {text}"
         asked = float(re.search(r"width=\\ifdim([\d.]+)mm>\\linewidth\\linewidth\\else\1mm\\fi", text)[1])
         assert abs(asked - width) < 0.2, f"{name}: {asked} for {width} mm"
         lines = int(re.search(r"totalheight=\\dimexpr\\textheight-(\d+)\\baselineskip\\relax,keepaspectratio", text)[1])
-        too_high = page_of(f"{name}.pdf")[1] / 72 * 25.4 + lines * 12 / 72 * 25.4 > 193
+        too_high = pdf_page(f"{name}.pdf")[1] / 72 * 25.4 + lines * 12 / 72 * 25.4 > 193
         assert (f"{name}.tex: with its caption the figure is higher than a page" in said[name]) == too_high, f"{name}: {said[name]}"
 
 

@@ -292,6 +292,17 @@ class Picture:
         return self.palette[value[0]] if self.palette else tuple(value)
 
 
+def pdf_page(path):
+    """Width and height of a PDF's page in points. From PDF 1.5 on, which newer cairo writes, the page may stand in a compressed stream."""
+    data = pathlib.Path(path).read_bytes()
+    for part in (data, *re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL)):
+        with contextlib.suppress(zlib.error):
+            box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", part if part is data else zlib.decompress(part))
+            if box:
+                return float(box[1]), float(box[2])
+    raise AssertionError(f"{path}: no page has a size")
+
+
 def paeth(left, up, corner):
     guess = left + up - corner
     return min((left, up, corner), key=lambda value: abs(guess - value))
