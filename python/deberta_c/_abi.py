@@ -232,6 +232,11 @@ def whole_number(what: str, value: Any, most: int = sys.maxsize, least: int = 0)
     return int(found)
 
 
+def size_or_default(what: str, value: Any, most: int = sys.maxsize) -> int:
+    """Checks an option that is a size, at least 1; None becomes 0, the library's default."""
+    return 0 if value is None else whole_number(what, value, most, least=1)
+
+
 def terminated(what: str, value: Any) -> bytes:
     """Checks a text or path for the library, which reads up to the first NUL."""
     try:

@@ -51,7 +51,8 @@ class Encoder:
         self.task_options = dict(task_options or {})
         self._check_task(pool)
         self.into = into or task or "vector"
-        self.max_tokens, self.batch_tokens = max_tokens, whole_number("batch_tokens", batch_tokens, least=1)
+        self.max_tokens = None if max_tokens is None else whole_number("max_tokens", max_tokens, least=1)
+        self.batch_tokens = whole_number("batch_tokens", batch_tokens, least=1)
         self.opening = {"isa": isa, "threads": threads, "precision": precision}
         self._model: Optional[Model] = None
         self._process = 0
