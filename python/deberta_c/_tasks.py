@@ -140,6 +140,9 @@ class Tasks:
                 each = values.astype(np.float64) if regression else _softmax(values)
             name = "score" if regression else "probability"
             return {"labels": [{"label": self._label(k), "index": k, name: float(each[k])} for k in _rank(each, top)]}
+        if any("ForMultipleChoice" in str(name) for name in (self._config.get("architectures") or [])[:1]):
+            abi.note(f"{self.path} is a model for multiple choice (architectures of config.json): a score says something only beside those of other "
+                     "choices, each the second text of a pair with the same first")
         return self._answers(texts, max_tokens, abi.TASK_SEQUENCE, describe)
 
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:
@@ -194,7 +197,7 @@ class Tasks:
 
     def answer(self, question: str, context: str, top: int = 3, max_answer: int = 30, max_tokens: Optional[int] = None) -> Answer:
         """Spans of the context: {"answers": [{"text", "characters", "bytes", "probability"}], "no_answer"}; max_answer in tokens."""
-        most, longest = whole_number("top", top), whole_number("max_answer", max_answer)
+        most, longest = whole_number("top", top, least=1), whole_number("max_answer", max_answer, least=1)
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             if not library.context_tokens(cut.list):
