@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional
 import numpy as np
 
 from . import _abi as abi
-from ._abi import ArgumentError, FormatError, UnsupportedError, library, one_of, whole_number
+from ._abi import ArgumentError, FormatError, UnsupportedError, library, one_of, probability, whole_number
 from ._inputs import Cut, Tokenizer, address, as_texts, batch_of_cuts, described, one_text
 from ._session import Session
 
@@ -177,9 +177,11 @@ class Tasks:
     def detect(self, texts: Any, threshold: float = 0.5, max_tokens: Optional[int] = None) -> Any:
         """Which tokens look replaced: {"tokens": [{"index", "token", "characters", "bytes", "probability", "replaced"}]};
         of a pair also "segment", 0 or 1, the text of the place."""
+        least = probability("threshold", threshold)
+
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             probabilities = {t: library.sigmoid(logits[t, 0]) for t in np.flatnonzero(cut.values("roles", "|u1") != abi.FRAME).tolist()}
-            return {"tokens": [{"index": t, "token": cut.name(t), **cut.place(t), "probability": p, "replaced": p > threshold}
+            return {"tokens": [{"index": t, "token": cut.name(t), **cut.place(t), "probability": p, "replaced": p > least}
                                for t, p in probabilities.items()]}
         return self._answers(texts, max_tokens, abi.TASK_RTD, describe)
 

@@ -53,6 +53,10 @@ def test_labels_that_mean_none(bench):
     bench.write("t.tsv", "0\ta good day\n1\ta bad day\n-1\tthe old captain\n")
     contains(bench.run("finetune", "sequence", narrow(bench), "--new-head", "--steps", "1", *TRAIN, "--examples", "t.tsv", "-o", "n").err,
              "the label '-1' is a class of its own")
+    for name in ("NA", "nan", "None", "null"):
+        bench.write("t.tsv", f"0\ta good day\n1\ta bad day\n{name}\tthe old captain\n")
+        contains(bench.fine("finetune", "sequence", narrow(bench), "--new-head", "--steps", "1", *TRAIN, "--examples", "t.tsv", "-o", name).err,
+                 f"the label '{name}' is a class of its own")
 
 
 def test_blank_lines_between_objects(bench):
