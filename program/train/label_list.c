@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <strings.h>
 
 #include "core/base/numbers.h"
 #include "core/base/status.h"
