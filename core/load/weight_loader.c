@@ -86,8 +86,8 @@ deberta_status weights_check(const weight_tensor *from, size_t first, const floa
         first++;
     }
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                 "%s: value %zu of tensor '%s' is %g, expected at most %g: weights of the model are damaged",
-                 from->place, first, from->name, (double)*values, (double)most);
+                 "%s: value %zu of tensor '%s' is %g, expected -%g to %g: weights of the model are damaged",
+                 from->place, first, from->name, (double)*values, (double)most, (double)most);
 }
 
 deberta_status loader_read(const weight_loader *loader, const weight_tensor *from, size_t first, size_t count,

@@ -71,7 +71,8 @@ static void csv_block(FILE *out, const figure_data *data, size_t first, size_t c
         if (data->row_labels) csv_text(out, data->row_labels[i].text);
         if (data->column_labels) csv_text(out, data->column_labels[j].text);
         for (size_t k = 0; k < count; k++)
-            csv_number(out, (double)block[k].values[cell], 9, k + 1 < count ? ',' : '\n');
+            csv_number(out, (double)block[k].values[cell], 9, k + 1 < count || data->words ? ',' : '\n');
+        if (data->words) fputs("1\n", out);
     }
 }
 
@@ -83,20 +84,24 @@ static void csv_matrices(FILE *out, const figure_data *data)
     fprintf(out, "%s,%s,", data->row_axis, data->column_axis);
     if (data->row_labels) fprintf(out, "%s_label,", data->row_axis);
     if (data->column_labels) fprintf(out, "%s_label,", data->column_axis);
-    for (size_t k = 0; k < each; k++) fprintf(out, "%s%c", data->matrices[k].name, k + 1 < each ? ',' : '\n');
+    for (size_t k = 0; k < each; k++) fprintf(out, "%s%s", k ? "," : "", data->matrices[k].name);
+    fputs(data->words ? ",words\n" : "\n", out);
     for (size_t first = 0; first < data->matrix_count; first += each) csv_block(out, data, first, each);
 }
 
 static void csv_columns(FILE *out, const figure_data *data)
 {
     const size_t last = data->column_count - 1;
-    for (size_t k = 0; k <= last; k++) fprintf(out, "%s%c", data->columns[k].name, k < last ? ',' : '\n');
-    for (size_t line = 0; line < data->line_count && !ferror(out); line++)
+    for (size_t k = 0; k <= last; k++) fprintf(out, "%s%s", k ? "," : "", data->columns[k].name);
+    fputs(data->words ? ",words\n" : "\n", out);
+    for (size_t line = 0; line < data->line_count && !ferror(out); line++) {
         for (size_t k = 0; k <= last; k++)
             if (data->columns[k].texts)
                 csv_text(out, data->columns[k].texts[line]);
             else
-                csv_number(out, data->columns[k].numbers[line], 12, k < last ? ',' : '\n');
+                csv_number(out, data->columns[k].numbers[line], 12, k < last || data->words ? ',' : '\n');
+        if (data->words) fputs("1\n", out);
+    }
 }
 
 static deberta_status write_csv(const figure_data *data, const char *path, atomic_file **file, deberta_error *err)
@@ -174,6 +179,7 @@ static void collect_notes(note_list *list, const figure_data *data, const proven
     const size_t rows = data->matrix_count ? data->matrices->rows : 0,
                  columns = data->matrix_count ? data->matrices->columns : 0;
     for (size_t k = 0; k < count; k++) add_note(list, provenance[k].key, clean(list, provenance[k].value));
+    if (data->words) add_note(list, "Words", "pieces are merged into words");
     if (data->note) add_note(list, "Note", clean(list, data->note));
     add_labels(list, data->row_axis, data->row_labels, rows);
     add_labels(list, data->column_axis, data->column_labels, columns);

@@ -1,9 +1,9 @@
 /* Writes the numbers of a figure, `--numbers FILE`: named matrices, or named columns of equal length.
  *
  * .csv: matrices become one line a cell (layer and head where there are any, both numbers, both labels, then one column
- * for each name); columns become columns. .safetensors: a F32 tensor each, "layer.0.head.3.c2c" or the bare name;
- * labels, texts and numbers that are not 0, 1, 2 ... as JSON lists in the metadata, with the provenance. Cells are
- * those of the model, neither centred nor pooled.
+ * for each name); columns become columns. Where pieces were merged into words, a last column "words" is 1.
+ * .safetensors: a F32 tensor each, "layer.0.head.3.c2c" or the bare name; labels, texts and numbers that are not 0, 1,
+ * 2 ... as JSON lists in the metadata, with the provenance. Cells are those of the model, neither centred nor pooled.
  *
  * Everything is borrowed and must live until the writing. SPDX-License-Identifier: MIT */
 #pragma once
@@ -30,6 +30,7 @@ typedef struct figure_column {
 
 typedef struct figure_data {
     const common_options *options;                  /* owner of the lists' memory */
+    bool words;                                     /* true: pieces were merged into words, which a column says */
     const char *note;                               /* sentences below the figure, for the metadata; NULL: none */
     const char *row_axis, *column_axis;             /* names of the axes: "query", "key" */
     const figure_label *row_labels, *column_labels; /* or NULL */

@@ -197,6 +197,7 @@ static deberta_status write_all(const figure_sheet *sheet, figure_layout layout,
     const text_list *outs = &sheet->source->options->outs;
     figure_data data = sheet->data;
     data.note = sheet->style.note;
+    data.words = asked->shown.words;
     if (asked->data)
         DEBERTA_TRY(
             figure_data_write(&data, asked->data, sheet->provenance, sheet->style.provenance_count, &files->data, err));

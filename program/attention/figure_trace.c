@@ -109,7 +109,16 @@ static size_t list_grids(const trace_run *run, trace_grid grids[MOST_GRIDS])
 
 static double share(const trace_run *run, double value) { return trace_share(&run->report, run->corrupts, value); }
 
-/* Adds a line to the data for each place that was patched. */
+/* Returns which tokens are shown: [tokens]. */
+static bool *list_shown(const trace_run *run)
+{
+    const token_view *view = &run->source->view;
+    bool *shown = options_take(run->source->options, run->texts.tokens, sizeof *shown);
+    for (size_t k = 0; k < view->count; k++) shown[view->tokens[k]] = true;
+    return shown;
+}
+
+/* Adds a line to the data for each place that was patched, if it is shown. */
 static void add_lines(figure_sheet *sheet, const trace_run *run)
 {
     const common_options *options = run->source->options;
@@ -122,21 +131,22 @@ static void add_lines(figure_sheet *sheet, const trace_run *run)
            *indices = options_take(options, most, sizeof *indices),
            *measures = options_take(options, most, sizeof *measures),
            *shares = options_take(options, most, sizeof *shares);
+    const bool *shown = list_shown(run);
     size_t line = 0;
-    for (size_t g = 0; g < count; g++)
+    for (size_t g = 0; g < count; g++) {
+        const bool of_tokens = strcmp(grids[g].part, "states") == 0;
         for (size_t k = 0; k < grids[g].rows * grids[g].columns; k++) {
             const size_t index = k % grids[g].columns;
-            if (isnan(grids[g].values[k])) continue;
+            if (isnan(grids[g].values[k]) || (of_tokens && !shown[index])) continue;
             parts[line] = grids[g].part;
             terms[line] = grids[g].term ? grids[g].term : "";
-            names[line] = g == 0 && grids[g].columns == run->texts.tokens && strcmp(grids[g].part, "states") == 0
-                              ? run->source->input.labels[run->source->view.first_token + index]
-                              : "";
+            names[line] = of_tokens ? run->source->input.labels[run->source->view.first_token + index] : "";
             layers[line] = (double)(k / grids[g].columns);
             indices[line] = (double)index;
             measures[line] = grids[g].values[k];
             shares[line++] = share(run, grids[g].values[k]);
         }
+    }
     sheet->data.line_count = line;
     figure_data_add_column(&sheet->data, (figure_column){.name = "part", .texts = parts});
     figure_data_add_column(&sheet->data, (figure_column){.name = "term", .texts = terms});
@@ -400,7 +410,14 @@ static void figure_trace_draw(figure_source *source, figure_sheet *sheet)
                                "takes what the run on the clean text has there. ");
     say_if_wrong(&run);
     add_lines(sheet, &run);
-    if (source->options->json) print_trace(&run);
+    if (source->options->json) {
+        if (source->view.count < run.texts.tokens)
+            say_note(source->options,
+                     "note: --json has all %zu tokens; --token-range and --drop-special choose those of the figure and "
+                     "of --numbers",
+                     run.texts.tokens);
+        print_trace(&run);
+    }
     if (source->options->outs.count || source->asked->data) {
         panels_check_limits(source, source->asked->scales, (bool[HEATMAP_KINDS]){[HEATMAP_SIGNED] = true});
         if (figure.has_states) describe_states(sheet, &run, &grids[0], &figure.states);

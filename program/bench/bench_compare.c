@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/io/mapped_file.h"
 #include "program/bench/bench_options.h"
 
 typedef struct compare_options {
@@ -54,6 +55,29 @@ static void read_side(const compare_side *side, bench_results *runs, const compa
     }
 }
 
+typedef char digest_text[65];
+
+/* Notes a run that is given twice, also as a copy, once. */
+static void note_same(const compare_job *job, const compare_options *o)
+{
+    deberta_error error = {0};
+    const size_t count = job->a.count + job->b.count;
+    const char **paths = options_take(&o->common, count, sizeof *paths);
+    digest_text *digests = options_take(&o->common, count, sizeof *digests);
+    for (size_t k = 0; k < count; k++) {
+        paths[k] = k < job->a.count ? job->a.names[k] : job->b.names[k - job->a.count];
+        must(&o->common, file_digest(paths[k], digests[k], &error), &error);
+        for (size_t i = 0; i < k; i++)
+            if (strcmp(digests[i], digests[k]) == 0) {
+                say_note(&o->common,
+                         "note: %s and %s hold the same run: it differs from itself in nothing, and tells "
+                         "nothing about chance",
+                         paths[i], paths[k]);
+                return;
+            }
+    }
+}
+
 static void bench_compare_all(compare_list *list, const compare_job *job, const compare_options *o)
 {
     read_side(&job->a, job->runs, job, o);
@@ -88,6 +112,7 @@ static int bench_compare_run(const common_options *options)
     const result_format format = result_format_read(options);
     find_sides(&job, o);
     bench_compare_all(&list, &job, o);
+    note_same(&job, o);
     print(&list, &job, o, format);
     scope_free(&list.memory);
     for (size_t k = 0; k < job.a.count + job.b.count; k++) scope_free(&job.runs[k].memory);

@@ -109,8 +109,38 @@ static void refuse_known_behind_word(const common_options *options, const char *
     }
 }
 
+enum { WORDS_BYTES = 256 };
+
+/* Lists the subcommands: "components, grid, mean". */
+static void name_subcommands(const command *command, char words[WORDS_BYTES])
+{
+    size_t used = 0;
+    for (const struct command *const *sub = command->subcommands; sub && *sub && used < WORDS_BYTES; sub++)
+        used += (size_t)snprintf(words + used, WORDS_BYTES - used, "%s%s", used ? ", " : "", command_word(*sub));
+}
+
+/* Refuses a first word that is no path and stands where a subcommand would: another program's, a misspelt one, or any
+ * other where the command needs one. */
+static void refuse_wrong_word(const common_options *options)
+{
+    struct stat about;
+    const command *command = options->command;
+    const char *first = options->argument_count ? options->arguments[0] : NULL, *nearest = NULL;
+    if (!first || !command->subcommands || first[strcspn(first, "/:")] || stat(first, &about) == 0) return;
+    const char *answer = options_word_elsewhere(command, first);
+    if (answer) usage_wrong(options, "there is no '%s'; %s", first, answer);
+    size_t least = SIZE_MAX;
+    for (const struct command *const *sub = command->subcommands; *sub; sub++)
+        options_nearest(first, strlen(first), command_word(*sub), &least, &nearest);
+    if (nearest) usage_wrong(options, "there is no '%s'; did you mean %s %s?", first, command->name, nearest);
+    char words[WORDS_BYTES] = "";
+    name_subcommands(command, words);
+    if (needs_word(command)) usage_wrong(options, "'%s' is none of: %s", first, words);
+}
+
 static _Noreturn void refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
 {
+    refuse_wrong_word(options);
     const taker_list takers = find_takers(options, name, length, 0);
     if (takers.used && needs_word(options->command))
         usage_wrong(options, "expected %.*s MODEL first; %.*s belongs to %s",
@@ -227,16 +257,6 @@ static void scan_all(common_options *options)
     }
 }
 
-enum { WORDS_BYTES = 256 };
-
-/* Lists the subcommands: "components, grid, mean". */
-static void name_subcommands(const command *command, char words[WORDS_BYTES])
-{
-    size_t used = 0;
-    for (const struct command *const *sub = command->subcommands; sub && *sub && used < WORDS_BYTES; sub++)
-        used += (size_t)snprintf(words + used, WORDS_BYTES - used, "%s%s", used ? ", " : "", command_word(*sub));
-}
-
 /* Refuses a surplus argument. It is often meant as the value of a flag, or is left over because an option took the
  * next option as its value; the message then says so. */
 static _Noreturn void refuse_surplus(const common_options *options)
@@ -263,16 +283,6 @@ static _Noreturn void refuse_surplus(const common_options *options)
                 is_text    ? "; a text is given with --text"
                 : is_other ? "; another model is given with --minus"
                            : "");
-}
-
-/* Refuses another program's subcommand with the name of this program's, unless the word is an existing path. */
-static void refuse_other_word(const common_options *options)
-{
-    struct stat about;
-    const char *first = options->argument_count ? options->arguments[0] : NULL;
-    const char *answer =
-        first && options->command->subcommands ? options_word_elsewhere(options->command, first) : NULL;
-    if (answer && stat(first, &about) != 0) usage_wrong(options, "there is no '%s'; %s", first, answer);
 }
 
 static _Noreturn void refuse_too_few(const command *command, const common_options *options)
@@ -312,7 +322,7 @@ common_options *options_parse(const command *command, const struct command *cons
         options_print_version();
         end_program(EXIT_OK);
     }
-    refuse_other_word(options);
+    refuse_wrong_word(options);
     if (options->argument_count < least_arguments(command)) refuse_too_few(command, options);
     if (options->argument_count > most_arguments(command)) refuse_surplus(options);
     option_values_fill(options);

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "output/json_text.h"
 #include "program/commands.h"
@@ -50,6 +51,23 @@ static void merge_describe(const merge_shards *shards, result *r)
     result_set(r, "problems", problems);
 }
 
+/* Returns the exit code of one process over the whole input: a failure if items could not be used, unless the shards
+ * were made with --skip-bad. */
+static int tell_bad(const merge_shards *shards)
+{
+    const json_t *problems = NULL, *words = json_object_get(shards->list[0].manifest.settings, "options"), *word;
+    size_t k;
+    if (!shards->bad) return EXIT_OK;
+    json_array_foreach(words, k, word) if (strcmp(json_string_value(word), "--skip-bad") == 0) return EXIT_OK;
+    for (k = 0; k < shards->count && !json_array_size(problems); k++) problems = shards->list[k].manifest.problems;
+    const json_t *first = json_array_get(problems, 0);
+    const char *place = json_string_value(json_array_get(first, 0)),
+               *reason = json_string_value(json_array_get(first, 1));
+    say_note(shards->options, "deberta merge: %zu of %zu items could not be used%s%s%s%s", shards->bad, shards->total,
+             place ? ", such as " : "", place ? place : "", reason ? ": " : "", reason ? reason : "");
+    return EXIT_INPUT;
+}
+
 static int work(const merge_options *o, merge_shards *shards, result *r)
 {
     merge_shards_open(shards, &o->common, o->common.arguments[0]);
@@ -70,12 +88,13 @@ static int merge_run(const common_options *options)
         usage_wrong(options, "say what to do: --out FILE joins, --verify only checks, --audit computes a share again");
     result *r = result_new("deberta-merge/1");
     const int status = work(o, &shards, r);
+    const int end = status == EXIT_OK && options_out(options) ? tell_bad(&shards) : status;
     merge_shards_close(&shards);
     if (status == EXIT_OK || status == EXIT_CHECK_FAILED)
         finish_result(options, NULL, r, options->json ? RESULT_JSON : RESULT_TEXT);
     else
         result_free(&r);
-    return status;
+    return end;
 }
 
 /* Parses "1%" or "0.01". */

@@ -19,7 +19,29 @@ typedef struct classify_options {
     size_t top;
 } classify_options;
 
-static void classify_begin(task_run *run) { task_run_check_labels(run, run->batches.info.sequence_labels); }
+/* State of a run without --choice. */
+typedef struct classify_state {
+    bool chooses; /* true: the model is one for multiple choice, and nobody was told yet that a text has no choices */
+} classify_state;
+
+static void classify_begin(task_run *run)
+{
+    classify_state *state = run->context;
+    task_run_check_labels(run, run->batches.info.sequence_labels);
+    state->chooses = task_run_chooses(run);
+}
+
+/* Notes, once, that a score of a model for multiple choice says nothing alone. */
+static void tell_no_choices(const task_run *run)
+{
+    classify_state *state = run->context;
+    if (state->chooses)
+        say_note(run->options,
+                 "note: %s is a model for multiple choice (architectures of config.json): a score says something only "
+                 "beside those of other choices, which --choice and \"choices\" of an object give",
+                 run->batches.info.name);
+    state->chooses = false;
+}
 
 /* Returns the kind of problem by the model's configuration, unless --multi-label sets it. */
 static deberta_problem problem_of(const task_run *run)
@@ -99,6 +121,7 @@ static deberta_status classify_describe(task_run *run, task_text *text, const fl
     (void)err;
     const deberta_problem problem = problem_of(run);
     const bool regression = problem == DEBERTA_PROBLEM_REGRESSION;
+    tell_no_choices(run);
     if (out) show_texts(out, &text->record);
     if (run->batches.info.sequence_labels == 1 && problem != DEBERTA_PROBLEM_MULTI_LABEL) {
         describe_single(text, (double)logits[0], regression, out);
@@ -310,7 +333,8 @@ static int classify_run(const common_options *options)
         .look = look_for_choices,
         .describe = classify_describe};
     if (o->choices.count == 1) option_wrong(options, &o->choices, "give at least two");
-    return o->choices.count ? run_choices(options, &o->choices, o->top) : task_run_all(options, &command, NULL);
+    return o->choices.count ? run_choices(options, &o->choices, o->top)
+                            : task_run_all(options, &command, &(classify_state){0});
 }
 
 static const option options[] = {

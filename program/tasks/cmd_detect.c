@@ -86,7 +86,7 @@ static const option options[] = {
     {"text", 0, "TEXT", "where to look; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
     {"threshold", 0, "P", "probability above which a token counts as replaced (default 0.5)",
-     NUMBER_AT(detect_options, threshold, 0, 0)},
+     NUMBER_AT(detect_options, threshold, 0, 1)},
     TASK_TOP_ROW(detect_options, SIZE_MAX, "the N most suspicious tokens; without it all, in the order of the text"),
     TEXT_BATCHES_OPTIONS,
     SHARD_OPTIONS,

@@ -62,8 +62,8 @@ deberta_task task_mlm_head(const common_options *options, const text_batches *ba
     return plain ? DEBERTA_TASK_MLM : DEBERTA_TASK_MLM_EMD;
 }
 
-/* Returns num_labels of a folder's config.json; 0 where it says none. */
-static size_t labels_of_config(const char *folder)
+/* Reads a folder's config.json; returns NULL where there is none. */
+static json_t *read_config(const char *folder)
 {
     static const json_limits limits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
     deberta_error unread = {0}; /* what a made-up model and packed weights alone have no file for */
@@ -71,10 +71,26 @@ static size_t labels_of_config(const char *folder)
     char *path = path_join(folder, "config.json");
     if (!path) memory_short();
     const deberta_status status = json_file_read(&config, path, &limits, &unread);
-    const json_int_t count = status == DEBERTA_OK ? json_integer_value(json_object_get(config, "num_labels")) : 0;
-    json_decref(config);
     free(path);
+    return status == DEBERTA_OK ? config : NULL;
+}
+
+/* Returns num_labels of a folder's config.json; 0 where it says none. */
+static size_t labels_of_config(const char *folder)
+{
+    json_t *config = read_config(folder);
+    const json_int_t count = json_integer_value(json_object_get(config, "num_labels"));
+    json_decref(config);
     return count > 0 ? (size_t)count : 0;
+}
+
+bool task_run_chooses(const task_run *run)
+{
+    json_t *config = read_config(run->batches.info.name);
+    const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
+    const bool chooses = name && strstr(name, "ForMultipleChoice");
+    json_decref(config);
+    return chooses;
 }
 
 const char *task_labels_lack(const common_options *options, const deberta_model *model, size_t labels)

@@ -105,6 +105,9 @@ const char *task_labels_lack(const common_options *options, const deberta_model 
 /* Ends the program unless the names in id2label fit the rows of the classifier; called by `begin`. */
 void task_run_check_labels(const task_run *run, size_t labels);
 
+/* Returns true if config.json says that the model is one for multiple choice. */
+bool task_run_chooses(const task_run *run);
+
 /* Returns the label's name, or "LABEL_<k>" if the config has none. Lives as long as the batch. */
 const char *task_run_label(const task_run *run, size_t label);
 /* Opens the stream of the answer's text form; *out is NULL with --json. */

@@ -401,6 +401,12 @@ static const command finetune_qa =
     TASK("finetune qa", "the answer's place in a text", finetune_qa_groups, run_qa,
          "  deberta finetune qa models/answers --examples questions.jsonl --steps 20 -o answers\n");
 
+#if HAVE_VIZ
+#define TRAIN_PLOT "|plot"
+#else
+#define TRAIN_PLOT ""
+#endif
+
 static const command *const train_commands[] = {&train_mlm, &train_rtd, &train_tokenizer,
 #if HAVE_VIZ
                                                 &train_plot,
@@ -411,17 +417,13 @@ static const command *const finetune_commands[] = {&finetune_sequence, &finetune
 
 static int run_without_task(const common_options *options)
 {
-    const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
-    usage_wrong(options, "expected what is trained: %s",
-                fine_tunes
-                    ? "sequence, choice, token or qa (finetune sequence MODEL --examples FILE --steps N --out FOLDER)"
-                    : "mlm, rtd, tokenizer or plot (train mlm MODEL --file FILE --steps N --out FOLDER)");
+    usage_wrong(options, "expected %s", options->command->arguments);
 }
 
 const command command_train = {
     .name = "train",
     .summary = "pre-train: gradients of a batch, or a run of updates",
-    .arguments = "mlm|rtd|tokenizer|plot MODEL --file FILE --steps N --out FOLDER",
+    .arguments = "mlm|rtd|tokenizer" TRAIN_PLOT " MODEL --file FILE --steps N --out FOLDER",
     .max_arguments = 64,
     .example = "  deberta train mlm --help\n",
     .run = run_without_task,

@@ -165,6 +165,15 @@ static const char *find_several(const label_list *labels)
     return NULL;
 }
 
+/* Returns true for what tables and libraries write where a value is missing. */
+static bool is_missing(const char *name)
+{
+    static const char *const names[] = {"na", "n/a", "nan", "null", "none", "<na>"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (strcasecmp(name, names[k]) == 0) return true;
+    return false;
+}
+
 void label_list_note(const label_list *labels, deberta_training_task task)
 {
     const char *capitals[2] = {0}, *several = task == DEBERTA_TRAIN_SEQUENCE ? find_several(labels) : NULL;
@@ -174,6 +183,12 @@ void label_list_note(const label_list *labels, deberta_training_task task)
             say_note(labels->options,
                      "note: the label '-1' is a class of its own: tables such as GLUE's write it where "
                      "no label is known");
+    for (size_t k = 0; k < labels->count && task == DEBERTA_TRAIN_SEQUENCE; k++)
+        if (is_missing(labels->names[k]))
+            say_note(labels->options,
+                     "note: the label '%s' is a class of its own: tables write it where a label is missing, and such "
+                     "lines are then to be left out",
+                     labels->names[k]);
     if (capitals[0])
         say_note(labels->options, "note: the labels '%.80s' and '%.80s' differ only by capitals: they are two classes",
                  capitals[0], capitals[1]);

@@ -89,6 +89,7 @@ MADE_UP = "synthetic:"  # beginning of the path of a synthetic model
 OBSERVE_HIDDEN, OBSERVE_ATTENTION, KEEP_DECODER_INPUT = 1, 2, 4
 FRAME = 2  # DEBERTA_TOKEN_FRAME
 MOST_DISTANCE = 2 ** 31 - 1
+LEAST_TOKENS = 3  # of a cut text: its frame and a token, as --max-tokens of the program
 MOST_THREADS = 1024  # TOPOLOGY_MAX_WORKERS
 _KINDS: Dict[str, Any] = {"int": INT, "difference": c.c_ssize_t, "int32": c.c_int32, "size": SIZE, "flags": c.c_uint, "double": DOUBLE, "text": c.c_char_p,
                           "at": POINTER, "sentence": c.c_char * 504, "obstacle": c.c_char * 160, "nothing": None, "status": INT}
@@ -230,6 +231,18 @@ def whole_number(what: str, value: Any, most: int = sys.maxsize, least: int = 0)
     if not isinstance(found, (int, np.integer)) or isinstance(found, bool) or not least <= found <= most:
         raise ArgumentError(f"{what}: expected a number from {least} to {most}, found {value!r}")
     return int(found)
+
+
+def size_or_default(what: str, value: Any, least: int = 1) -> int:
+    """Checks an option that is a size; None becomes 0, the library's default."""
+    return 0 if value is None else whole_number(what, value, least=least)
+
+
+def probability(what: str, value: Any) -> float:
+    """Checks an option that is a number from 0 to 1."""
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ArgumentError(f"{what}: expected a number from 0 to 1, found {value!r}")
+    return float(value)
 
 
 def terminated(what: str, value: Any) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 import numpy as np
 
 from . import _abi as abi
-from ._abi import ArgumentError, library, whole_number
+from ._abi import ArgumentError, library, size_or_default
 
 Text = Union[str, Tuple[str, str]]
 # SIZE is signed and as wide as size_t, which no count here fills: NumPy need not mix it with unsigned numbers.
@@ -329,7 +329,7 @@ class Cut:
         self.text, self.pair = [*(_utf8(part, where) for part in parts), None][:2]
         self.where = where  # " at place 3" of a list, for messages
         asked = abi.sized(abi.Text, text=self.text, text_bytes=len(self.text), pair=self.pair, pair_bytes=len(self.pair or b""),
-                          max_tokens=whole_number("max_tokens", max_tokens))
+                          max_tokens=size_or_default("max_tokens", max_tokens, abi.LEAST_TOKENS))
         self._owned = abi.Owned(library.tokens_free, kind=abi.AT(abi.Tokens))
         self.list = self._owned.handle
         library.tokenize(self.list, tokenizer, asked)

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tu
 import numpy as np
 
 from . import _abi as abi
-from ._abi import ArgumentError, UnsupportedError, library, one_of, terminated, whole_number
+from ._abi import ArgumentError, UnsupportedError, library, one_of, size_or_default, terminated, whole_number
 from . import _attribution, _program
 from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers
 from ._session import Capture, Changes, Matrices, Session, check_not_closed, parse_ablations
@@ -51,8 +51,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     def __init__(self, path: "str | os.PathLike[str]", isa: Optional[str] = None, threads: Optional[int] = None, *,
                  reference: str = "auto", layers: Optional[int] = None, memory_limit: Optional[int] = None,
                  precision: str = "float32") -> None:
-        options = abi.sized(abi.ModelOptions, threads=whole_number("threads", threads, abi.MOST_THREADS), layers=whole_number("layers", layers),
-                            reference=one_of("reference", reference, *abi.REFERENCES), memory_limit_bytes=whole_number("memory_limit", memory_limit),
+        options = abi.sized(abi.ModelOptions, threads=whole_number("threads", threads, abi.MOST_THREADS), layers=size_or_default("layers", layers),
+                            reference=one_of("reference", reference, *abi.REFERENCES), memory_limit_bytes=size_or_default("memory_limit", memory_limit),
                             precision=one_of("precision", precision, *abi.PRECISIONS))
         weights, folder = abi.Owned(library.model_free), terminated("path", path)
         library.model_open(weights.handle, folder, options)
@@ -178,7 +178,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         the model lacks, OutOfMemoryError beyond memory_limit.
         """
         one_of("hidden", hidden, "last", "all", None)
-        most_tokens = whole_number("batch_tokens", batch_tokens)
+        most_tokens = whole_number("batch_tokens", batch_tokens, least=1)
         with self._session.working():
             texts, _ = as_texts(inputs, or_ids=True)
             if any(one is not None for one in ((max_tokens,) if texts is None else (token_types, mask, position_ids))):

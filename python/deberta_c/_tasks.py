@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional
 import numpy as np
 
 from . import _abi as abi
-from ._abi import ArgumentError, FormatError, UnsupportedError, library, one_of, whole_number
+from ._abi import ArgumentError, FormatError, UnsupportedError, library, one_of, probability, whole_number
 from ._inputs import Cut, Tokenizer, address, as_texts, batch_of_cuts, described, one_text
 from ._session import Session
 
@@ -140,6 +140,9 @@ class Tasks:
                 each = values.astype(np.float64) if regression else _softmax(values)
             name = "score" if regression else "probability"
             return {"labels": [{"label": self._label(k), "index": k, name: float(each[k])} for k in _rank(each, top)]}
+        if any("ForMultipleChoice" in str(name) for name in (self._config.get("architectures") or [])[:1]):
+            abi.note(f"{self.path} is a model for multiple choice (architectures of config.json): a score says something only beside those of other "
+                     "choices, each the second text of a pair with the same first")
         return self._answers(texts, max_tokens, abi.TASK_SEQUENCE, describe)
 
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:
@@ -174,9 +177,11 @@ class Tasks:
     def detect(self, texts: Any, threshold: float = 0.5, max_tokens: Optional[int] = None) -> Any:
         """Which tokens look replaced: {"tokens": [{"index", "token", "characters", "bytes", "probability", "replaced"}]};
         of a pair also "segment", 0 or 1, the text of the place."""
+        least = probability("threshold", threshold)
+
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             probabilities = {t: library.sigmoid(logits[t, 0]) for t in np.flatnonzero(cut.values("roles", "|u1") != abi.FRAME).tolist()}
-            return {"tokens": [{"index": t, "token": cut.name(t), **cut.place(t), "probability": p, "replaced": p > threshold}
+            return {"tokens": [{"index": t, "token": cut.name(t), **cut.place(t), "probability": p, "replaced": p > least}
                                for t, p in probabilities.items()]}
         return self._answers(texts, max_tokens, abi.TASK_RTD, describe)
 
@@ -194,7 +199,7 @@ class Tasks:
 
     def answer(self, question: str, context: str, top: int = 3, max_answer: int = 30, max_tokens: Optional[int] = None) -> Answer:
         """Spans of the context: {"answers": [{"text", "characters", "bytes", "probability"}], "no_answer"}; max_answer in tokens."""
-        most, longest = whole_number("top", top), whole_number("max_answer", max_answer)
+        most, longest = whole_number("top", top, least=1), whole_number("max_answer", max_answer, least=1)
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             if not library.context_tokens(cut.list):

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._abi import MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, terminated, whole_number
+from ._abi import LEAST_TOKENS, MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, size_or_default, terminated, whole_number
 from ._inputs import is_table
 from ._model import Model
 from ._tasks import TAGS_NO_PAIRS
@@ -51,7 +51,8 @@ class Encoder:
         self.task_options = dict(task_options or {})
         self._check_task(pool)
         self.into = into or task or "vector"
-        self.max_tokens, self.batch_tokens = max_tokens, whole_number("batch_tokens", batch_tokens, least=1)
+        self.max_tokens = size_or_default("max_tokens", max_tokens, LEAST_TOKENS) or None
+        self.batch_tokens = whole_number("batch_tokens", batch_tokens, least=1)
         self.opening = {"isa": isa, "threads": threads, "precision": precision}
         self._model: Optional[Model] = None
         self._process = 0

@@ -167,11 +167,11 @@ def test_architecture_without_its_pooler(bench):
 
 
 DAMAGED = [  # tensor, its value of index 1, what is said of it; None: it is used
-    ("classifier.bias", math.nan, "value 1 of tensor 'classifier.bias' is nan, expected at most 1.07374e+09: weights of the model are damaged"),
+    ("classifier.bias", math.nan, "value 1 of tensor 'classifier.bias' is nan, expected -1.07374e+09 to 1.07374e+09: weights of the model are damaged"),
     ("classifier.bias", 1e9, None),
-    ("encoder.layer.0.intermediate.dense.weight", 1e20, "value 1 of tensor 'encoder.layer.0.intermediate.dense.weight' is 1e+20, expected at most 1024"),
+    ("encoder.layer.0.intermediate.dense.weight", 1e20, "value 1 of tensor 'encoder.layer.0.intermediate.dense.weight' is 1e+20, expected -1024 to 1024"),
     ("encoder.layer.0.intermediate.dense.bias", math.inf, "value 1 of tensor 'encoder.layer.0.intermediate.dense.bias' is inf"),
-    ("encoder.layer.0.attention.output.LayerNorm.weight", -1025, "value 1 of tensor 'encoder.layer.0.attention.output.LayerNorm.weight' is -1025"),
+    ("encoder.layer.0.attention.output.LayerNorm.weight", -1025, "value 1 of tensor 'encoder.layer.0.attention.output.LayerNorm.weight' is -1025, expected -1024 to 1024"),
     ("encoder.layer.0.output.dense.weight", 1024, None),
     ("encoder.rel_embeddings.weight", math.nan, "value 1 of tensor 'encoder.rel_embeddings.weight' is nan"),
     ("pooler.dense.weight", 1e19, "value 1 of tensor 'pooler.dense.weight' is 1e+19"),
@@ -280,6 +280,9 @@ def test_choices(bench):
     given = "".join(json.dumps(one) + "\n" for one in objects).encode()
     lines = answers(bench, "classify", model(bench, "choice"), "--file", "-", "--jsonl", given=given, code=3)
     assert lines[0]["id"] == 7 and lines[0]["choices"] == got[1]["choices"] and set(lines[1]) == {"line", "file", "score", "probability"}, lines[:2]
+    said = bench.fine("classify", model(bench, "choice"), "--text", "two", "--text", "three").err
+    assert said.count("is a model for multiple choice") == 1 and "--choice" in said, said
+    assert "multiple choice" not in bench.fine("classify", model(bench, "choice"), "--text", "two", *words).err + bench.fine("classify", DEMO, "--text", "two").err
     assert lines[2] == {**lines[1], "line": 3} and sorted(c["score"] for c in lines[3]["choices"]) == sorted(c["score"] for c in got[1]["choices"]), lines[3]
     assert all("choices" in line["error"] for line in lines[4:]) and len(lines) == 9 and "a pair" in lines[8]["error"], lines[4:]
     out, err = run(bench, "classify", model(bench, "choice"), "--file", "-", "--jsonl", "--top", 1, given=given.splitlines()[0])

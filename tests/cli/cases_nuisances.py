@@ -53,34 +53,10 @@ def test_labels_that_mean_none(bench):
     bench.write("t.tsv", "0\ta good day\n1\ta bad day\n-1\tthe old captain\n")
     contains(bench.run("finetune", "sequence", narrow(bench), "--new-head", "--steps", "1", *TRAIN, "--examples", "t.tsv", "-o", "n").err,
              "the label '-1' is a class of its own")
-
-
-def test_headers_of_labels(bench):
-    """A header is followed or refused, not trained as a class; a class of such a name, with a sentence behind it, is one."""
-    words = ["finetune", "sequence", narrow(bench), "--new-head", "--steps", "1", *TRAIN, "--examples", "t.tsv"]
-    body = "land\tthe old road\nsea\tthe old ship\n"
-    for k, (header, code, said) in enumerate((("labels\ttext", 0, "2 labels: land, sea"), ("Label\tsentence", 0, "2 labels: land, sea"),
-                                              ("category\theadline", 3, "line 1, 'category' and 'headline', looks like a header"), ("topic\tbody", 3, "looks like a header"),
-                                              ("class\ttext", 3, "'class' and 'text', looks"), ("target\ttext\tpair", 3, "looks like a header"),
-                                              ("polarity\ttext", 3, "looks like a header"), ("y\tsentence", 3, "looks like a header"),
-                                              ("land\tthe sea\nlabel\ttext", 3, "t.tsv, line 2: a header within the table"),
-                                              ("topic\tThe topic of the day.", 0, "3 labels: land, sea, topic"))):
-        bench.write("t.tsv", f"{header}\n{body}")
-        result = bench.run(*words, "-o", f"m{k}")
-        equal((result.code, header), (code, header))
-        contains(result.err + result.out, said)
-
-
-def test_headers_of_tags(bench):
-    words = ["finetune", "token", narrow(bench), "--new-head", "--steps", "1", *TRAIN, "--examples", "t.tsv"]
-    body = "the\tDET\nsea\tNOUN\n\n"
-    for k, header in enumerate(("word\tlabel", "Word\tpos", "form\tUPOS", "token\tpos_tag", "Sentence\tTag")):
-        bench.write("t.tsv", f"{header}\n{body}")
-        contains(bench.fine(*words, "-o", f"m{k}").err, "2 labels: DET, NOUN")
-        bench.write("t.tsv", f"{header}\n{body}{header}\n{body}")
-        contains(bench.expect(3, *words, "-o", f"n{k}").err, "t.tsv, line 5: a header within the table")
-    bench.write("t.tsv", f"word\tNOUN\n{body}")
-    contains(bench.fine(*words, "-o", "m").err, "2 labels: DET, NOUN")
+    for name in ("NA", "nan", "None", "null"):
+        bench.write("t.tsv", f"0\ta good day\n1\ta bad day\n{name}\tthe old captain\n")
+        contains(bench.fine("finetune", "sequence", narrow(bench), "--new-head", "--steps", "1", *TRAIN, "--examples", "t.tsv", "-o", name).err,
+                 f"the label '{name}' is a class of its own")
 
 
 def test_blank_lines_between_objects(bench):

@@ -383,6 +383,10 @@ def test_byte_order_marks(bench):
 def test_bench_compare(bench):
     for name in ("a.json", "b.json"):
         bench.fine("bench", TINY, "-n", "4,8", *QUICK, "--json", "-o", name)
+    bench.write("copy.json", bench.read("a.json"))
+    for other in (["a.json"], ["copy.json"], ["b.json", "with", "./a.json"]):
+        contains(bench.fine("bench", "compare", "a.json", *other).err, f"note: a.json and {other[-1]} hold the same run")
+    assert "the same run" not in bench.fine("bench", "compare", "a.json", "b.json").err
     one_each = json.loads(bench.fine("bench", "compare", "a.json", "a.json", "--json").out)["points"]
     assert [(row["verdict"], row["ratio"], row["p"]) for row in one_each] == [("not decided: one run each", 1, None)] * 2, one_each
     four = ["a.json"] * 4  # as if four runs had agreed to the nanosecond

@@ -338,7 +338,10 @@ def test_bad_items(bench):
         bench.expect(code, *words, *more, "-o", f"one-{out}")
         codes = [bench.run(*words, *more, "-o", out, "--shards", 3, "--shard", k).code for k in range(3)]
         assert max(codes) == code, codes
-        found = bench.json("merge", f"{out}.shards", "-o", out)
+        said = bench.expect(code, "merge", f"{out}.shards", "--json", "-o", out)
+        found = json.loads(said.out)
+        assert ("2 of 5 items could not be used, such as bad.jsonl, line " in said.err) == (code == 3), said.describe()
+        bench.fine("merge", f"{out}.shards", "--verify")
         assert (found["items"], found["rows"], found["bad"]) == (5, rows, 2) and sorted(p[0] for p in found["problems"]) == ["bad.jsonl, line 2", "bad.jsonl, line 4"]
         assert digest(out) == digest(f"one-{out}") == found["sha256"] and len(pathlib.Path(out).read_text().splitlines()) == rows
     told = bench.fine("classify", DEMO, "--json", "--skip-bad", "--file", "bad.jsonl")

@@ -105,6 +105,10 @@ def test_figure_and_numbers(bench):
     for line in lines:
         assert abs(found["shares"][line["term"] or line["part"]][int(line["layer"])][int(line["index"])] - float(line["share"])) < 1e-6
     assert "comes back" in bench.read("t.tex")
+    for more, shown in ((["--token-range", "1:3"], range(1, 3)), (["--drop-special"], (1, 2, 3, 4, 5, 7))):
+        said = bench.fine("attention", "trace", DEMO, *BASE, *more, "--numbers", "t.csv", "--json")
+        states = [line for line in lines if line["part"] != "states" or int(line["index"]) in shown]
+        assert bench.table("t.csv") == states and len(json.loads(said.out)["tokens"]) == 9 and "--json has all 9 tokens" in said.err, said.describe()
 
 
 def test_labels_with_commas(bench):

@@ -581,7 +581,9 @@ def test_bad_batches(bench):
 def test_wrong_use(bench):
     folder = case(bench, "03-v3-mlm-emd")
     batch = os.path.join(folder, "batch.safetensors")
-    for words, parts in ((["train"], ["mlm, rtd"]), (["finetune"], ["sequence, choice, token or qa"]),
+    for words, parts in ((["train"], ["expected mlm|rtd|tokenizer"]), (["finetune"], ["expected sequence|choice|token|qa MODEL"]),
+                         (["train", "average"], ["'average' is none of: mlm, rtd"]), (["train", "average", "--file", "x"], ["'average' is none of: mlm, rtd"]),
+                         (["train", "mlmm"], ["there is no 'mlmm'; did you mean train mlm?"]), (["finetune", "seqence", "--steps", "2"], ["did you mean finetune sequence?"]),
                          (["train", "mlm", folder, *TRAIN], ["expected --file FILE --steps N --out FOLDER"]),
                          (["train", "mlm", folder, "--one-batch", batch, "--dropout", "1"], ["--dropout"]),
                          (["train", "mlm", folder, *TRAIN, "--one-batch", batch, "--virtual-shards", "3"], ["power of two"]),

@@ -12,7 +12,7 @@ import subprocess
 from unittest import SkipTest
 
 from cases_train import TRAIN, case, corpus, digest, in_two_parts, narrow, read_log, tensors, write
-from helpers import DEMO, at_most, check, contains, equal, near, needs_figures, needs_speed
+from helpers import DEMO, at_most, check, contains, equal, make_model, near, needs_figures, needs_speed
 
 REQUIRES = (corpus,)
 SMALL = ("--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2")
@@ -82,6 +82,12 @@ def test_pair_of_other_words(bench):
     bench.write("longer/added_tokens.json", '{"[MASK]": 5990, "[MORE]": 5991}')
     said = bench.run(*words, "longer").err
     assert re.search(r"the tokenizer of .*demo has 5991 ids, that of longer 5992", said), said
+    for name, rows in (("many", 3001), ("few", 2990)):
+        make_model(bench.path(name), "33", "spm-unigram", rows)
+    words[2] = "many"
+    contains(bench.expect(3, *words, "few").err, "the tokenizer of many has ", "the word table of few 2990 rows")
+    words[2] = "few"
+    contains(bench.expect(3, *words, "many").err, "the word table of many has 3001 rows, but that of few, which reads what it draws, 2990")
     assert not os.path.exists(bench.path("x"))
 
 

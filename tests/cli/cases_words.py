@@ -6,7 +6,7 @@ import json
 import os
 import random
 
-from helpers import DEMO, check, contains, equal, needs_figures
+from helpers import DEMO, check, contains, equal, needs_figures, read_tensors
 
 ENGLISH = ("the old house stood beside a small river and nobody remembered who had built it but every evening the children came home over the wooden bridge "
            "while their grandmother prepared supper and listened patiently to uncommonly complicated explanations").split()
@@ -128,4 +128,12 @@ def test_words_of_figures(bench):
     text = " ".join(ENGLISH[:9])
     rows, said = figure_rows(bench, model, text)
     equal([name for _, name in rows][1:-1], ENGLISH[:9], "words of an English text")
+    check({row["words"] for row in bench.table("f.csv")} == {"1"}, "the file does not say that pieces were merged")
+    figure_rows(bench, model, text, "--pieces")
+    check("words" not in bench.table("f.csv")[0], "the file says of pieces that they were merged")
+    for kind in ("shares", "entropy", "distance", "delta", "rollout", "embeddings"):
+        bench.fine("attention", kind, model, "--text", text, "--words", "--numbers", "f.csv")
+        check({row["words"] for row in bench.table("f.csv")} == {"1"}, kind)
+    bench.fine("attention", model, "--text", text, "--words", "--no-notes", "--numbers", "f.safetensors")
+    contains(read_tensors(bench.path("f.safetensors"))[1]["Words"], "merged into words")
     contains(said, "pieces are merged into words")

@@ -321,7 +321,7 @@ def test_wrong_options(demo):
                            ({"attention": [-1]}, r"below 5, found \[-1\]"), ({"attention": [1.5]}, r"found \[1.5\]"),
                            ({"components": [(0, 3)]}, r"components: expected 'all' or pairs \(layer, head\) below 5 and 3, found \[\(0, 3\)\]"),
                            ({"components": [(5, 0)]}, r"found \[\(5, 0\)\]"), ({"components": [(0, 1), (2,)]}, "found"),
-                           ({"batch_tokens": -1}, f"batch_tokens: expected a number from 0 to {MOST}, found -1"),
+                           ({"batch_tokens": -1}, f"batch_tokens: expected a number from 1 to {MOST}, found -1"),
                            ({"components": "c2p"}, r"components: .* found 'c2p'"),
                            ({"components": 3}, "components: .* found 3"), ({"components": (2, 0)}, r"components: .* found \(2, 0\)"),
                            ({"components": [(0, "x")]}, r"components: .* found \[\(0, 'x'\)\]"),
@@ -329,7 +329,7 @@ def test_wrong_options(demo):
                            ({"attention": 5}, "attention: .* below 5, found 5"), ({"attention": True}, "attention: .* found True"), ({"token_types": [0]}, "expected as many as ids"), ({"mask": np.ones((1, 9), np.uint8)}, "the mask")):
         refuses(deberta_c.ArgumentError, words, demo.encode, [1, 2, 3], **options)
     for call, words in ((lambda: demo.tag("a"), "has no head 'token' .*finetune token --new-head.* it has mlm, mlm_emd, sequence"),
-                        (lambda: demo.encode("a", max_tokens=-1), f"max_tokens: expected a number from 0 to {MOST}, found -1"),
+                        (lambda: demo.encode("a", max_tokens=-1), f"max_tokens: expected a number from 3 to {MOST}, found -1"),
                         (lambda: demo.fill_mask("nothing"), "there is no"), (lambda: demo.positions(9), "layer: expected a number from 0 to 4, found 9"),
                         (lambda: demo.classify(3), "expected a text"), (lambda: demo.classify("a", top=0), f"top: expected a number from 1 to {MOST}, found 0"),
                         (lambda: demo.fill_mask("a [MASK]", top=2.5), "top: .* found 2.5"), (lambda: deberta_c.Model(DEMO, isa=3), "'3'"),
@@ -359,6 +359,21 @@ def test_no_copies(demo, capfd):
         assert np.array_equal(other({"text": ["a"]})["vector"], expected) and other.model is not encoder.model
 
 
+def test_wrong_thresholds(demo):
+    for wrong in (-0.1, 1.5, 2, float("nan"), True, "0.5", None):
+        refuses(deberta_c.ArgumentError, re.escape(f"threshold: expected a number from 0 to 1, found {wrong!r}"), demo.detect, "a", threshold=wrong)
+
+
+def test_a_model_for_multiple_choice_is_named(tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(DEMO, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["DebertaV2ForMultipleChoice"]}))
+    with deberta_c.Model(folder) as model:
+        with pytest.warns(UserWarning, match="is a model for multiple choice"):
+            model.classify(("a", "b"))
+
+
 def test_wrong_numbers(demo):
     """Numbers that are no counts are refused before the library takes them as huge ones."""
     for most in (-1, deberta_c._abi.MOST_THREADS + 1, "many", float("inf")):
@@ -366,9 +381,15 @@ def test_wrong_numbers(demo):
             refuses(deberta_c.ArgumentError, re.escape(f"threads: expected a number from 0 to 1024, found {most!r}"), call)
     for call in (lambda: deberta_c.Model(DEMO, layers=1 << 70), lambda: demo.encode("a", max_tokens=1 << 64), lambda: deberta_c.Model(DEMO, threads=True),
                  lambda: demo.encode(["a", "b"], batch_tokens=1 << 63), lambda: deberta_c.Model(DEMO, memory_limit=1 << 64)):
-        refuses(deberta_c.ArgumentError, "expected a number from 0 to ", call)
-    for name in ("layers", "memory_limit"):
-        refuses(deberta_c.ArgumentError, f"{name}: expected a number from 0 to {MOST}, found -1", deberta_c.Model, DEMO, **{name: -1})
+        refuses(deberta_c.ArgumentError, "expected a number from [013] to ", call)
+    with deberta_c.Model("models/answers") as answers:
+        for wrong in (0, -1, True, 2.0, "4"):
+            for name, call in (("layers", lambda **one: deberta_c.Model(DEMO, **one)), ("memory_limit", lambda **one: deberta_c.Model(DEMO, **one)),
+                               ("max_tokens", lambda **one: demo.encode("a", **one)), ("max_tokens", lambda **one: demo.tokenize("a", **one)),
+                               ("max_tokens", lambda **one: demo.classify("a", **one)), ("batch_tokens", lambda **one: demo.encode("a", **one)),
+                               ("top", lambda **one: answers.answer("a", "b", **one)), ("max_answer", lambda **one: answers.answer("a", "b", **one)),
+                               ("max_tokens", lambda **one: deberta_c.Encoder(DEMO, **one)), ("batch_tokens", lambda **one: deberta_c.Encoder(DEMO, **one))):
+                refuses(deberta_c.ArgumentError, re.escape(f"{name}: expected a number from {3 if name == 'max_tokens' else 1} to {MOST}, found {wrong!r}"), call, **{name: wrong})
     assert f"TOPOLOGY_MAX_WORKERS = {deberta_c._abi.MOST_THREADS} " in (ROOT / "core" / "base" / "topology.h").read_text()
 
 

@@ -19,13 +19,13 @@ static deberta_status check_fit(const deberta_trainer_options *o, const trainer_
 {
     const size_t pieces = deberta_tokenizer_vocabulary_size(tokenizer);
     if (pieces > target->vocabulary)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: its tokenizer has %zu ids, its word table %zu rows", target->folder,
-                     pieces, target->vocabulary);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the tokenizer of %s has %zu ids, the word table of %s %zu rows",
+                     target->folder, pieces, target->vocabulary_folder, target->vocabulary);
     if (deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK) < 0)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: its tokenizer has no [MASK]", target->folder);
     if (target->places && o->sequence_tokens > target->places)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequences of %zu tokens: the position table of %s has %zu rows",
-                     o->sequence_tokens, target->folder, target->places);
+                     o->sequence_tokens, target->places_folder, target->places);
     return DEBERTA_OK;
 }
 
@@ -102,8 +102,8 @@ static deberta_status open_texts(trainer_data *data, const deberta_trainer_optio
 {
     deberta_tokenizer *tokenizer = NULL;
     DEBERTA_TRY(deberta_tokenizer_open(&tokenizer, target->folder, err));
-    deberta_status status = check_fit(o, target, tokenizer, err);
-    if (status == DEBERTA_OK) status = compare_tokenizers(tokenizer, target, err);
+    deberta_status status = compare_tokenizers(tokenizer, target, err);
+    if (status == DEBERTA_OK) status = check_fit(o, target, tokenizer, err);
     const corpus_cut cut = {.most_tokens = sequence_tokens(o, target), .by_line = o->by_line != 0};
     const note_listener listener = {o->note, o->note_context};
     if (status == DEBERTA_OK)
@@ -129,7 +129,7 @@ static deberta_status copy_examples(example_set *set, const deberta_trainer_opti
         if (e->tokens == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "example %zu has no tokens", i);
         if (target->places && e->tokens > target->places)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "example %zu has %zu tokens: the position table of %s has %zu rows",
-                         i, e->tokens, target->folder, target->places);
+                         i, e->tokens, target->places_folder, target->places);
         examples_add(set, e->ids, e->token_types, e->token_labels, e->tokens, labels);
     }
     if (set->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu examples", count);

@@ -23,6 +23,7 @@ typedef struct trainer_data {
 typedef struct trainer_target {
     const char *folder, *generator_folder; /* generator: NULL if there is none; both tokenizers must be the same */
     deberta_training_task task;
+    const char *vocabulary_folder, *places_folder; /* the model of a pair that has the table of so many rows */
     size_t vocabulary;
     size_t places; /* rows of the position table, if it is used; 0: sequences may have any length */
     size_t labels; /* outputs of the head, for a task with classes */

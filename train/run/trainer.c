@@ -281,12 +281,16 @@ static run_parts parts_of(deberta_trainer *t)
 static deberta_status join_targets(trainer_target *target, const trainer_target *generator, deberta_error *err)
 {
     if (generator->vocabulary > target->vocabulary)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has %zu words, but %s, which reads what it draws, %zu",
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "the word table of %s has %zu rows, but that of %s, which reads what it draws, %zu",
                      generator->folder, generator->vocabulary, target->folder, target->vocabulary);
     target->vocabulary = generator->vocabulary;
+    target->vocabulary_folder = generator->folder;
     target->generator_folder = generator->folder;
-    if (generator->places && (!target->places || generator->places < target->places))
+    if (generator->places && (!target->places || generator->places < target->places)) {
         target->places = generator->places;
+        target->places_folder = generator->folder;
+    }
     return DEBERTA_OK;
 }
 
@@ -303,7 +307,11 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
                                   .perturbs_raw = t->options.perturb_raw != 0,
                                   .sift_step = (float)t->options.sift_step,
                                   .sift_start = t->options.sift_start};
-    trainer_target target = {.folder = t->model, .task = run->options.task}, generator = {.folder = t->generator};
+    trainer_target target = {.folder = t->model,
+                             .vocabulary_folder = t->model,
+                             .places_folder = t->model,
+                             .task = run->options.task},
+                   generator = {.folder = t->generator};
     DEBERTA_TRY(describe_model(t, run, &target, err));
     t->pair.generator.options = (step_options){.task = DEBERTA_TRAIN_MLM, .is_generator = true};
     if (t->generator) {
