@@ -253,6 +253,10 @@ void text_form_find(text_form *form, const char *path, const char *line, size_t 
         REFUSE(form, "is one JSON array, expected one object a line (.jsonl): jq -c '.[]' writes them so");
     else if (form->objects)
         return;
+    else if (memchr(at, '\r', (size_t)(end - at)))
+        REFUSE(form,
+               "its first line has carriage returns before its end, and only LF or CR LF ends a line: tr '\\r' '\\n' "
+               "makes lines of them, tr '\\r' ' ' one line");
     else if (at < end && *at == '{')
         find_object(form, at, end, is_json);
     else if (is_json)

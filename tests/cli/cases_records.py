@@ -5,7 +5,7 @@ import json
 import os
 import random
 
-from helpers import DEMO, contains
+from helpers import DEMO, contains, equal
 
 QUICK = bool(os.environ.get("DEBERTA_TEST_QUICK"))
 KEYS = 25
@@ -148,3 +148,12 @@ def test_other_formats_are_named(bench):
     for content, word in ((b"PAR1\x15\x04", "Parquet"), (b"ARROW1\0\0", "Arrow"), (b"\xff\xff\xff\xff\x10\0\0\0", "Arrow"), ("a b".encode("utf-16"), "UTF-16")):
         bench.write("x.txt", content * 9)
         contains(bench.expect(3, "tokenize", DEMO, "--file", "x.txt").err, word)
+
+
+def test_carriage_returns_end_no_line(bench):
+    """A text whose lines end in CR alone would be one long line."""
+    bench.write("x.txt", "a new store\rthe old mall\r")
+    for arguments in (("tokenize", DEMO), ("classify", DEMO), ("train", "mlm", DEMO, "--steps", "1", "--out", "run")):
+        contains(bench.expect(3, *arguments, "--file", "x.txt").err, "x.txt: its first line has carriage returns before its end")
+    bench.write("x.txt", "a new store\r\nthe old mall\r\n")
+    equal(len(bench.fine("tokenize", DEMO, "--file", "x.txt").out.splitlines()), 2)
