@@ -124,8 +124,8 @@ def visit_peer(row, engine, campaign, runner):
     source = work.input(row.model, checked_lengths(row, campaign))
     command = worker_command("measure", work.model(row.model), "--engine", engine, "--input", source, "--threads", row.threads,
                              "--batch", row.batch, "--reps", campaign.given.reps, "--min-time", campaign.given.min_time)  # fmt: skip
-    if spec.graph:
-        command += ["--graph", work.graph(row.model, spec.graph, row.n)]
+    for graph in work.graphs(row.model, spec.graph, row.n, row.mode != "documents"):
+        command += ["--graph", graph]
     if row.mode == "documents":
         command += ["--documents", ",".join(map(str, campaign.documents))]
     done = runner.run(*command, environment=with_threads(row.threads, spec.environment))
@@ -222,8 +222,8 @@ def prepare(row, engine, campaign):
     campaign.work.input(row.model, checked_lengths(row, campaign))
     if engine in OWN:
         campaign.work.own_model(row.model, engine)
-    elif ENGINES[engine].graph:
-        campaign.work.graph(row.model, ENGINES[engine].graph, row.n)
+    else:
+        campaign.work.graphs(row.model, ENGINES[engine].graph, row.n, row.mode != "documents")
 
 
 def visit_once(row, engine, campaign, runner):
@@ -269,7 +269,7 @@ def describe(visit):
 def measure_row(row, campaign, runner):
     """Runs engines in turn, in several rounds with rotated order; returns false if something is missing or wrong."""
     fine = True
-    engines = [e for e in campaign.given.engines if fits(e, row.model, row.mode != "documents")]
+    engines = [e for e in campaign.given.engines if fits(e, row.model)]
     for turn in range(campaign.given.rounds):
         for engine in rotated(engines, turn):
             visit = campaign.journal.find(row, engine, turn, campaign.patience.accept)

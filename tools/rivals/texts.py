@@ -8,8 +8,8 @@ words of a book; the tokens of a line, with its query, are drawn between 60 and 
 
 A call reads the file, tokenizes, and gives a row of logits for each line. This package gets all lines at once (ragged). A peer gets them
 after transformers' quick tokenizer, alone, in one batch padded to its longest, and, if there are more than 32, by length in batches of
-32. ONNX Runtime and OpenVINO have the lean graph for any length: without a mask for texts alone, with one for batches. Opening a model and
-one call before do not count; a call above 30 s is its own sample.
+32. Lean engines take any length: without a mask for texts alone, with one for batches. Opening a model and one call before do not count; a
+call above 30 s is its own sample.
 
 Before anything is measured, the logits of all engines are compared with one another. The largest difference over the largest logit is at
 most 1e-4 in float32, 0.2 with int8; each visit is held against the same logits. A visit is a process. Engines take turns, and each round
@@ -35,7 +35,7 @@ from rivals.worker import limit_memory, take_samples
 
 AT_ONCE, SLOW_SECONDS = 32, 30  # texts of a batch of like lengths; a slower call is its own sample
 BOUNDS = {"float32": 1e-4, "int8": 0.2}
-ENGINES_HERE = ("deberta", "deberta-int8", "torch", "torch-malloc", "onnxruntime-lean", "openvino-lean", "accelerate")
+ENGINES_HERE = ("deberta", "deberta-int8", "torch", "torch-malloc", "torch-lean", "onnxruntime-lean", "openvino-lean", "openvino-lean-int8", "accelerate")
 VISIT = ("model", "threads", "seed", "stream", "engine", "way", "round")
 TITLES = (*VISIT, "among", "texts", "tokens", "samples_ms", "other_cores", "difference", "version", "failed")
 
@@ -66,7 +66,7 @@ def opened_peer(given):
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(given["folder"])
-    encode, version = ENGINES[given["engine"]].open(Job(given["folder"], given["graph"], given["threads"], None, "logits"))
+    encode, version = ENGINES[given["engine"]].open(Job(given["folder"], tuple(given["graphs"]), given["threads"], None, LONGEST, "logits"))
 
     def tokenize(lines):
         parts = [lines] if isinstance(lines[0], str) else map(list, zip(*lines, strict=True))
@@ -107,10 +107,9 @@ def ways_of(engine, stream):
 
 
 def visit(work, arguments, stream, engine, way, calls):
-    threads, spec, graph = arguments.threads, ENGINES.get(engine), ""
-    if spec and spec.graph:
-        graph = str(work.graph(arguments.model, "lean-logits" if way == "alone" else "lean-logits-padded", LONGEST))
-    given = {"folder": str(work.model(arguments.model)), "file": str(file_of(work, stream, arguments.seed)), "graph": graph,
+    threads, spec = arguments.threads, ENGINES.get(engine)
+    graphs = work.graphs(arguments.model, spec and spec.graph, LONGEST, False, "logits")
+    given = {"folder": str(work.model(arguments.model)), "file": str(file_of(work, stream, arguments.seed)), "graphs": list(map(str, graphs)),
              "engine": engine, "way": way, "threads": threads, "calls": calls}  # fmt: skip
     variables = with_threads(threads, (*(spec.environment if spec else ()), ("RAYON_NUM_THREADS", str(threads))))
     return json.loads(work.runner.run(*worker_command("--worker", json.dumps(given), job="texts"), environment=variables).output.splitlines()[-1])

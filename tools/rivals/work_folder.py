@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rivals.engines import OWN
-from rivals.graphs import GRAPHS, traced_length
+from rivals.graphs import GRAPHS, kinds_of, traced_length
 from rivals.turns import PROGRAM, Runner, worker_command
 
 
@@ -52,6 +52,10 @@ class Work:
             called = str(lengths[0]) if len(lengths) == 1 else f"{len(lengths)}x{lengths[0]}"
         path = self.folder / "inputs" / name / f"{called}-float64.safetensors"
         return self._made(path, "input", self.model(name), path, "--lengths", ",".join(map(str, lengths)))
+
+    def graphs(self, name, kind, n, one_length, answer="last_hidden_state"):
+        """Returns the files that an engine reads whose graph is of this kind, for texts of n tokens or of at most so many."""
+        return [self.graph(name, one, n) for one in kinds_of(kind, one_length, answer)]
 
     def graph(self, name, kind, n):
         traced = traced_length(kind, name, n)
