@@ -49,6 +49,7 @@ def quick(tmp_path, monkeypatch):
         encode.options(parser)
         command = ["--models", "demo", "--quick", "-n", str(N), "--threads", "1", "--min-time", "0.01", "--engines", ENGINES, "--program",
                    str(_program.PROGRAM), "--work", str(work), "--out", str(out), *words]
+        run.words = command
         return encode.run(parser.parse_args(command))
 
     return run, out
@@ -106,6 +107,17 @@ def test_what_not_all_engines_did_is_compared_with_nobody(quick, capsys, monkeyp
     assert said.count("not measured: the time is over") == 3 and f"n={N + 1} threads=1 is in no table and no chart" in said
     assert {found["n"] for found in json.loads((out / "latency" / "all.json").read_text())["results"]} == {N}
     assert [visit["n"] for visit in encode.Journal(out).visits].count(N + 1) == 1
+
+
+def test_a_longer_run_says_by_its_status_that_something_is_missing(quick):
+    run, _ = quick
+    assert run() == 0
+    given = settled(*run.words)
+    given.quick, given.engines = False, ["deberta", "onnxruntime"]
+    assert encode.run(given) == 0
+    given.tokens = [N, N + 1]
+    given.seconds = 0
+    assert encode.run(given) == 1
 
 
 def settled(*words):

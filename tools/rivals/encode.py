@@ -12,7 +12,8 @@ W keeps models, inputs and ONNX files (about 2 GB for all). R keeps visits.jsonl
 measurement a folder of JSON files of the schema of `deberta bench --json`: all.json, model-*.json for `bench plot`, engine-*.json
 for `bench compare`. What visits.jsonl has undisturbed, or as failed, is not measured again. docs/benchmarking.md has the method.
 
-Exit status 1: an engine of float32 disagreed with float64, one failed, or (without --accept-disturbed) was disturbed by others.
+Exit status 1: an engine of float32 disagreed with float64, one failed, or (without --accept-disturbed) was disturbed by others; or, without
+--quick, the time of --seconds was over before all was measured.
 
 Needs build/deberta and tools/peers-requirements.txt: python3 -m venv v && v/bin/pip install -r tools/peers-requirements.txt
 SPDX-License-Identifier: MIT
@@ -37,7 +38,7 @@ from rivals.results import median_deviation, name_list, number_list, plot
 from rivals.shapes import DOCUMENTS, SHAPES, errors_of, read_lengths
 from rivals.records import BENCHMARKS, record
 from rivals.tables_of_times import CSV_MODES, print_csv, print_tables
-from rivals.turns import PROGRAM, ROOT, Failure, Patience, Runner, busy_neighbour, rotated, with_threads, worker_command
+from rivals.turns import PROGRAM, ROOT, Failure, Patience, Runner, TimeOver, busy_neighbour, rotated, with_threads, worker_command
 from rivals.work_folder import Work
 from rivals.worker import enough_calls
 
@@ -111,7 +112,7 @@ class Campaign:
     def __init__(self, given):
         self.given, self.runner, self.end = given, Runner(given.limit), time.monotonic() + given.seconds  # no visit begins after the end
         self.documents = read_lengths(given.lengths_file)[: given.document_count]
-        self.work, self.journal = Work(given.work, self.runner, given.program), Journal(given.out)
+        self.work, self.journal = Work(given.work, self.runner, given.program, self.end), Journal(given.out)
         self.patience = Patience(given.other_cpus, given.patience, 3, given.accept_disturbed)
         self.cut = set()  # rows for which the time was over before each engine had a visit: nothing is compared in them
 
@@ -253,6 +254,12 @@ def visit_quietly(row, engine, campaign, runner):
     return best
 
 
+def visit_in_time(row, engine, campaign, runner):
+    if time.monotonic() > campaign.end:
+        raise TimeOver
+    return visit_quietly(row, engine, campaign, runner)
+
+
 def describe(visit):
     if visit is None:
         return "refused: the machine is busy"
@@ -273,13 +280,15 @@ def measure_row(row, campaign, runner):
     for turn in range(campaign.given.rounds):
         for engine in rotated(engines, turn):
             visit = campaign.journal.find(row, engine, turn, campaign.patience.accept)
-            if visit is None and time.monotonic() > campaign.end:
-                if not campaign.journal.knows(row, engine):
-                    campaign.cut.add(row)
-                print(f"{row} {engine:16} not measured: the time is over; the same command goes on", flush=True)
-                continue
             if visit is None:
-                visit = visit_quietly(row, engine, campaign, runner)
+                try:
+                    visit = visit_in_time(row, engine, campaign, runner)
+                except TimeOver:
+                    if not campaign.journal.knows(row, engine):
+                        campaign.cut.add(row)
+                    print(f"{row} {engine:16} not measured: the time is over; the same command goes on", flush=True)
+                    fine = fine and campaign.given.quick
+                    continue
                 print(f"{row} {engine:16} {describe(visit)}", flush=True)
                 if visit is not None:
                     campaign.journal.add(row, engine, turn, visit)

@@ -29,7 +29,7 @@ from rivals.encode import TOLERANCE, installed, version_in
 from rivals.engines import ENGINES, OWN, fits, is_peer, precision_of
 from rivals.results import name_list, number_list, percentile, print_table, read_rows, spread
 from rivals.shapes import SHAPES
-from rivals.turns import PROGRAM, ROOT, Failure, Runner, rotated, with_threads, worker_command
+from rivals.turns import PROGRAM, ROOT, Failure, Runner, TimeOver, rotated, with_threads, worker_command
 from rivals.work_folder import Work
 
 MIXES = ("uniform", "short-uniform", "short-zipf", "mixed-tail", "flat-long")
@@ -104,7 +104,7 @@ def planned_visits(arguments):
 
 def serve_all(arguments):
     """Returns true if all visits are there."""
-    work = Work(arguments.work, Runner(arguments.limit), arguments.program)
+    work = Work(arguments.work, Runner(arguments.limit), arguments.program, arguments.end)
     kept = read_rows(arguments.out) if arguments.out.exists() else []
     if kept and tuple(kept[0]) != TITLES:
         raise Failure(f"{arguments.out} has other columns than {', '.join(TITLES)}; a run goes on in a file of its own")
@@ -116,13 +116,16 @@ def serve_all(arguments):
         for visit in planned_visits(arguments):
             if tuple(map(str, visit.values())) in done:
                 continue
-            if time.monotonic() > arguments.end:
-                print(f"round {visit['round']}, {visit['engine']} {visit['mix']}: not measured, the time is over; the same command goes on")
-                return False
             mix, requests = visit["mix"], visit["requests"]
-            if mix not in drawn:
-                drawn[mix] = serve_ours(ROOT / DRAWING, mix, requests, arguments, visit["threads"], work.runner)[0]["lengths"]
-            rows = [row | {"among": among} for row in rows_of_visit(visit, drawn[mix], work, arguments)]
+            try:
+                if time.monotonic() > arguments.end:
+                    raise TimeOver
+                if mix not in drawn:
+                    drawn[mix] = serve_ours(ROOT / DRAWING, mix, requests, arguments, visit["threads"], work.runner)[0]["lengths"]
+                rows = [row | {"among": among} for row in rows_of_visit(visit, drawn[mix], work, arguments)]
+            except TimeOver:
+                print(f"round {visit['round']}, {visit['engine']} {mix}: not measured, the time is over; the same command goes on")
+                return False
             out.writerows(rows)
             file.flush()
             for row in rows:

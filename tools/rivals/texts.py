@@ -29,7 +29,7 @@ import numpy as np
 from rivals.engines import ENGINES, OWN, Job, is_peer, precision_of
 from rivals.results import name_list, print_table, read_rows, spread
 from rivals.shapes import LONGEST, SHAPES, STREAMS, lines_of
-from rivals.turns import Failure, Runner, rotated, with_threads, worker_command
+from rivals.turns import Failure, Runner, TimeOver, rotated, with_threads, worker_command
 from rivals.work_folder import Work
 from rivals.worker import limit_memory, take_samples
 
@@ -127,13 +127,13 @@ def check(found, other, engine, among):
 
 
 def compared(work, arguments, stream):
-    """Returns the answers of all engines to a stream, once made and then kept, which agree; None if the time is over before."""
+    """Returns the answers of all engines to a stream, once made and then kept, which agree."""
     answers = {}
     for engine in arguments.engines:
         path = work.folder / "logits" / arguments.model / f"{stream}-{arguments.seed}-{engine}.json"
         if not path.exists():
             if time.monotonic() > arguments.end:
-                return None
+                raise TimeOver
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(visit(work, arguments, stream, engine, ways_of(engine, stream)[0], 0)), "utf-8")
         answers[engine] = json.loads(path.read_text("utf-8"))
@@ -164,10 +164,11 @@ def planned_visits(arguments):
 
 def measure(arguments):
     """Returns true if all visits are there and none has failed."""
-    work, over, answers = Work(arguments.work, Runner()), "not measured, the time is over; the same command goes on", {}
+    work, over, answers = Work(arguments.work, Runner(), end=arguments.end), "not measured, the time is over; the same command goes on", {}
     for stream in arguments.streams:
-        answers[stream] = compared(work, arguments, stream)
-        if not answers[stream]:
+        try:
+            answers[stream] = compared(work, arguments, stream)
+        except TimeOver:
             print(f"{stream}: {over}")
             return False
     rows = read_rows(arguments.out) if arguments.out.exists() else []
@@ -179,10 +180,14 @@ def measure(arguments):
         for planned in planned_visits(arguments):
             if tuple(map(str, planned.values())) in done:
                 continue
-            if time.monotonic() > arguments.end:
+            try:
+                if time.monotonic() > arguments.end:
+                    raise TimeOver
+                row = row_of(work, arguments, planned, answers[planned["stream"]])
+            except TimeOver:
                 print(f"round {planned['round']}, {planned['stream']}, {planned['engine']} {planned['way']}: {over}")
                 return False
-            rows.append(row_of(work, arguments, planned, answers[planned["stream"]]) | {"among": ",".join(arguments.engines)})
+            rows.append(row | {"among": ",".join(arguments.engines)})
             out.writerow(rows[-1])
             file.flush()
             print(*(f"{name}={rows[-1][name]}" for name in (*VISIT[3:], *TITLES[10:]) if name in rows[-1]), flush=True)
