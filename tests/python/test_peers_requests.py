@@ -5,6 +5,7 @@ import random
 import re
 import statistics
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,8 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "tools"))
 from rivals import requests as peers_requests  # noqa: E402
 from rivals.results import read_rows  # noqa: E402
+from rivals.turns import TimeOver  # noqa: E402
+from rivals.work_folder import Work  # noqa: E402
 
 ENGINES = ["deberta", "onnxruntime", "openvino"]
 SEED = 20261126
@@ -73,6 +76,19 @@ def test_a_round_without_all_peers_has_no_ratio(served, capsys):
         capsys.readouterr()
         peers_requests.tabulate(arguments.out)
         assert re.search(rf"\| flat-long \| 3 \| deberta \|.*\| {cell} \| {cell} \|", capsys.readouterr().out)
+
+
+def test_a_run_whose_time_is_over_stops_behind_a_file_that_it_made(tmp_path):
+    made = []
+
+    def run(*command):
+        made.append(Path(command[-1]))
+        made[-1].touch()
+
+    work = Work(tmp_path, SimpleNamespace(run=run), end=0)
+    with pytest.raises(TimeOver):
+        work.model("tiny-v3")
+    assert work.model("tiny-v3") == made[0] and len(made) == 1
 
 
 def test_a_file_of_other_columns_is_not_continued(served):
