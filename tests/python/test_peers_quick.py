@@ -156,6 +156,15 @@ def test_a_longer_run_does_not_begin_without_its_engines(tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+def test_nothing_begins_without_what_makes_models(quick, monkeypatch):
+    """A failure would be kept, and not be measured again once the package is there."""
+    run, out = quick
+    monkeypatch.setattr(engines.importlib.util, "find_spec", lambda name: None if name == "torch" else name)
+    with pytest.raises(encode.Failure, match="nothing was measured: torch is not installed\n.* -m pip install -r"):
+        run()
+    assert not (out / "visits.jsonl").exists()
+
+
 def test_record_adds_rows_and_marks_those_that_they_replace(quick, tmp_path, capsys):
     run, out = quick
     table = tmp_path / "table.csv"

@@ -33,7 +33,7 @@ import sys
 import time
 from pathlib import Path
 
-from rivals.engines import ENGINES, OURS, OWN, fits
+from rivals.engines import ENGINES, NEEDED, OURS, OWN, absent, fits
 from rivals.results import median_deviation, name_list, number_list, plot
 from rivals.shapes import DOCUMENTS, SHAPES, errors_of, read_lengths
 from rivals.records import BENCHMARKS, record
@@ -451,11 +451,14 @@ def planned_rows(arguments, documents):
 
 
 def installed(engines, quick):
-    """Those whose packages are here. The others are named, with the way to them; a longer campaign does not begin without them."""
+    """Those whose packages are here. The others are named, with the way to them; a longer campaign does not begin without them, and none
+    without what makes the models."""
     missing = {name: ENGINES[name].missing for name in engines if name in ENGINES and ENGINES[name].missing}
     words = [f"{name} is not measured: {', '.join(packages)} {'is' if len(packages) == 1 else 'are'} not installed"
              for name, packages in missing.items()]  # fmt: skip
     way = f"{sys.executable} -m pip install -r {ROOT / 'tools' / 'peers-requirements.txt'}    installs what is missing"
+    if needed := absent(NEEDED):
+        raise Failure(f"nothing was measured: {', '.join(needed)} {'is' if len(needed) == 1 else 'are'} not installed\n{way}")
     if missing and not quick:
         raise Failure("\n".join(["nothing was measured; leave out of --engines what is not there", *words, way]))
     if missing:

@@ -29,6 +29,10 @@ class Job:
     answer: str = "last_hidden_state"  # or logits
 
 
+def absent(packages):
+    return [name for name in packages if not importlib.util.find_spec(name)]
+
+
 @dataclass(frozen=True)
 class Engine:
     open: Callable[[Job], tuple[Encode, str]]  # function that returns the encoder and "name version"
@@ -42,7 +46,7 @@ class Engine:
 
     @property
     def missing(self):
-        return [name for name in self.packages if not importlib.util.find_spec(name)]
+        return absent(self.packages)
 
 
 @dataclass(frozen=True)
@@ -181,6 +185,7 @@ OWN = {
 }
 # Packages that engines import, and that make their graphs.
 TORCH = ("torch", "transformers")
+NEEDED = ("numpy", "safetensors", *TORCH)  # packages that make models, and what all engines are compared with
 EXPORTED = (*TORCH, "onnx")
 ONNX, VINO = (*EXPORTED, "onnxruntime"), (*EXPORTED, "openvino")
 VINO_INT8 = (*VINO, "nncf")
