@@ -194,7 +194,7 @@ def long_text(out):
 
 def other_engines(out):
     """Checks the table of engines in README.md."""
-    command = f"{sys.executable} tools/peers.py --rounds 1 --models v3-base -n 40,512 --threads 2 --engines deberta,torch,onnxruntime,openvino --accept-disturbed --work {out}/peers --out {out}/peers-results"
+    command = f"{sys.executable} tools/peers.py --rounds 1 --models v3-base -n 40,512 --threads 2 --engines deberta,torch,torch-lean,onnxruntime,onnxruntime-lean,openvino,openvino-lean --accept-disturbed --work {out}/peers --out {out}/peers-results"
     run(command, out, "peers")
     table = run(f"{sys.executable} tools/peers.py --out {out}/peers-results --table", out, "peers-table")
     yield Row(other_engines.__doc__, command, f"{out}/peers-table.txt ({len(table.splitlines())} lines)", "to be read", OTHER)

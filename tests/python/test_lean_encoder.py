@@ -2,12 +2,15 @@
 SPDX-License-Identifier: MIT"""
 import sys
 
+import numpy as np
 import pytest
 from conftest import ROOT
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 sys.path.insert(0, str(ROOT / "tools"))
+from rivals import engines, shapes  # noqa: E402
+from rivals.graphs import kinds_of, traced_length  # noqa: E402
 from rivals.lean_encoder import LeanClassifier, LeanEncoder  # noqa: E402
 
 CONFIG = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32, "type_vocab_size": 0,
@@ -43,3 +46,45 @@ def test_the_lean_classifier_takes_any_length_and_padding(lengths):
         expected = torch.cat([model(input_ids=row[None, :n], attention_mask=mask[:1, :1].expand(1, n)).logits for row, n in zip(ids, lengths)])
         assert (lean(ids, mask) - expected).abs().max() < 1e-6 * expected.abs().max()
         assert (lean(ids[:1, : lengths[0]]) - expected[:1]).abs().max() < 1e-6 * expected.abs().max()
+
+
+@pytest.mark.parametrize("lengths", [(40,), (1, 3), (7, 23, 12)])
+def test_torch_lean_takes_any_length_and_padding(lengths, tmp_path, monkeypatch):
+    """As a stream of requests has them: the engine, from a folder."""
+    torch.manual_seed(2)
+    model = transformers.DebertaV2Model(transformers.DebertaV2Config(**CONFIG, position_buckets=8)).eval()
+    model.save_pretrained(tmp_path)
+    monkeypatch.setattr(torch, "set_num_interop_threads", lambda _: None)  # can be said once in a process
+    encode, _ = engines.open_torch_lean(engines.Job(str(tmp_path), (), 1, None, 40))
+    ids, mask = shapes.padded_batch(lengths, np.random.default_rng(1), 50)
+    found = encode(ids, mask)
+    with torch.inference_mode():
+        for row, (text, n) in enumerate(zip(torch.from_numpy(ids), lengths)):
+            expected = model(input_ids=text[None, :n], attention_mask=torch.ones(1, n, dtype=torch.long)).last_hidden_state[0].numpy()
+            assert np.abs(found[row, :n] - expected).max() < 1e-5
+
+
+def test_a_batch_goes_to_the_graph_that_is_for_it():
+    opened, used = [], []
+
+    def open_graph(path):
+        opened.append(path)
+        return lambda ids, mask: used.append(path)
+
+    for graphs, expected in ((("whole", "masked"), ["whole", "masked", "whole"]), (("one",), ["one"] * 3)):
+        opened.clear(), used.clear()
+        encode = engines.by_padding(engines.Job("", graphs, 1, None, 40), open_graph)
+        assert opened == [graphs[0]]
+        for mask in ([[1, 1]], [[1, 1], [1, 0]], [[1, 1], [1, 1]]):
+            encode(None, np.array(mask))
+        assert used == expected and opened == list(graphs)
+
+
+def test_kinds_of_graphs():
+    assert kinds_of(None, False) == () and kinds_of("float32", False) == kinds_of("float32", True) == ("float32",)
+    assert kinds_of("lean-int8", True) == ("lean-int8",)
+    assert kinds_of("lean", False) == ("lean-any", "lean-any-padded")
+    assert kinds_of("lean-int8", False, "logits") == ("lean-logits-int8", "lean-logits-padded-int8")
+    assert [traced_length(kind, "v3-base", 40) for kind in ("lean", "lean-int8", "lean-any", "lean-logits-padded-int8")] == [40, 40, 512, 512]
+    lengths = shapes.lengths_up_to(512)
+    assert (min(lengths), max(lengths), len(lengths)) == (16, 512, 32) and shapes.lengths_up_to(5) == [5] * 32

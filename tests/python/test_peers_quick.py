@@ -49,6 +49,7 @@ def quick(tmp_path, monkeypatch):
         encode.options(parser)
         command = ["--models", "demo", "--quick", "-n", str(N), "--threads", "1", "--min-time", "0.01", "--engines", ENGINES, "--program",
                    str(_program.PROGRAM), "--work", str(work), "--out", str(out), *words]
+        run.words = command
         return encode.run(parser.parse_args(command))
 
     return run, out
@@ -108,6 +109,17 @@ def test_what_not_all_engines_did_is_compared_with_nobody(quick, capsys, monkeyp
     assert [visit["n"] for visit in encode.Journal(out).visits].count(N + 1) == 1
 
 
+def test_a_longer_run_says_by_its_status_that_something_is_missing(quick):
+    run, _ = quick
+    assert run() == 0
+    given = settled(*run.words)
+    given.quick, given.engines = False, ["deberta", "onnxruntime"]
+    assert encode.run(given) == 0
+    given.tokens = [N, N + 1]
+    given.seconds = 0
+    assert encode.run(given) == 1
+
+
 def settled(*words):
     parser = argparse.ArgumentParser()
     encode.options(parser)
@@ -142,6 +154,15 @@ def test_a_longer_run_does_not_begin_without_its_engines(tmp_path, monkeypatch):
     with pytest.raises(encode.Failure, match="openvino-lean-int8 is not measured: openvino, nncf are not installed"):
         encode.run(given)
     assert not (tmp_path / "out").exists()
+
+
+def test_nothing_begins_without_what_makes_models(quick, monkeypatch):
+    """A failure would be kept, and not be measured again once the package is there."""
+    run, out = quick
+    monkeypatch.setattr(engines.importlib.util, "find_spec", lambda name: None if name == "torch" else name)
+    with pytest.raises(encode.Failure, match="nothing was measured: torch is not installed\n.* -m pip install -r"):
+        run()
+    assert not (out / "visits.jsonl").exists()
 
 
 def test_record_adds_rows_and_marks_those_that_they_replace(quick, tmp_path, capsys):

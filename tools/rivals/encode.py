@@ -12,7 +12,8 @@ W keeps models, inputs and ONNX files (about 2 GB for all). R keeps visits.jsonl
 measurement a folder of JSON files of the schema of `deberta bench --json`: all.json, model-*.json for `bench plot`, engine-*.json
 for `bench compare`. What visits.jsonl has undisturbed, or as failed, is not measured again. docs/benchmarking.md has the method.
 
-Exit status 1: an engine of float32 disagreed with float64, one failed, or (without --accept-disturbed) was disturbed by others.
+Exit status 1: an engine of float32 disagreed with float64, one failed, or (without --accept-disturbed) was disturbed by others; or, without
+--quick, the time of --seconds was over before all was measured.
 
 Needs build/deberta and tools/peers-requirements.txt: python3 -m venv v && v/bin/pip install -r tools/peers-requirements.txt
 SPDX-License-Identifier: MIT
@@ -32,12 +33,12 @@ import sys
 import time
 from pathlib import Path
 
-from rivals.engines import ENGINES, OURS, OWN, fits
+from rivals.engines import ENGINES, NEEDED, OURS, OWN, absent, fits
 from rivals.results import median_deviation, name_list, number_list, plot
 from rivals.shapes import DOCUMENTS, SHAPES, errors_of, read_lengths
 from rivals.records import BENCHMARKS, record
 from rivals.tables_of_times import CSV_MODES, print_csv, print_tables
-from rivals.turns import PROGRAM, ROOT, Failure, Patience, Runner, busy_neighbour, rotated, with_threads, worker_command
+from rivals.turns import PROGRAM, ROOT, Failure, Patience, Runner, TimeOver, busy_neighbour, rotated, with_threads, worker_command
 from rivals.work_folder import Work
 from rivals.worker import enough_calls
 
@@ -111,7 +112,7 @@ class Campaign:
     def __init__(self, given):
         self.given, self.runner, self.end = given, Runner(given.limit), time.monotonic() + given.seconds  # no visit begins after the end
         self.documents = read_lengths(given.lengths_file)[: given.document_count]
-        self.work, self.journal = Work(given.work, self.runner, given.program), Journal(given.out)
+        self.work, self.journal = Work(given.work, self.runner, given.program, self.end), Journal(given.out)
         self.patience = Patience(given.other_cpus, given.patience, 3, given.accept_disturbed)
         self.cut = set()  # rows for which the time was over before each engine had a visit: nothing is compared in them
 
@@ -124,8 +125,8 @@ def visit_peer(row, engine, campaign, runner):
     source = work.input(row.model, checked_lengths(row, campaign))
     command = worker_command("measure", work.model(row.model), "--engine", engine, "--input", source, "--threads", row.threads,
                              "--batch", row.batch, "--reps", campaign.given.reps, "--min-time", campaign.given.min_time)  # fmt: skip
-    if spec.graph:
-        command += ["--graph", work.graph(row.model, spec.graph, row.n)]
+    for graph in work.graphs(row.model, spec.graph, row.n, row.mode != "documents"):
+        command += ["--graph", graph]
     if row.mode == "documents":
         command += ["--documents", ",".join(map(str, campaign.documents))]
     done = runner.run(*command, environment=with_threads(row.threads, spec.environment))
@@ -222,8 +223,8 @@ def prepare(row, engine, campaign):
     campaign.work.input(row.model, checked_lengths(row, campaign))
     if engine in OWN:
         campaign.work.own_model(row.model, engine)
-    elif ENGINES[engine].graph:
-        campaign.work.graph(row.model, ENGINES[engine].graph, row.n)
+    else:
+        campaign.work.graphs(row.model, ENGINES[engine].graph, row.n, row.mode != "documents")
 
 
 def visit_once(row, engine, campaign, runner):
@@ -253,6 +254,12 @@ def visit_quietly(row, engine, campaign, runner):
     return best
 
 
+def visit_in_time(row, engine, campaign, runner):
+    if time.monotonic() > campaign.end:
+        raise TimeOver
+    return visit_quietly(row, engine, campaign, runner)
+
+
 def describe(visit):
     if visit is None:
         return "refused: the machine is busy"
@@ -269,17 +276,19 @@ def describe(visit):
 def measure_row(row, campaign, runner):
     """Runs engines in turn, in several rounds with rotated order; returns false if something is missing or wrong."""
     fine = True
-    engines = [e for e in campaign.given.engines if fits(e, row.model, row.mode != "documents")]
+    engines = [e for e in campaign.given.engines if fits(e, row.model)]
     for turn in range(campaign.given.rounds):
         for engine in rotated(engines, turn):
             visit = campaign.journal.find(row, engine, turn, campaign.patience.accept)
-            if visit is None and time.monotonic() > campaign.end:
-                if not campaign.journal.knows(row, engine):
-                    campaign.cut.add(row)
-                print(f"{row} {engine:16} not measured: the time is over; the same command goes on", flush=True)
-                continue
             if visit is None:
-                visit = visit_quietly(row, engine, campaign, runner)
+                try:
+                    visit = visit_in_time(row, engine, campaign, runner)
+                except TimeOver:
+                    if not campaign.journal.knows(row, engine):
+                        campaign.cut.add(row)
+                    print(f"{row} {engine:16} not measured: the time is over; the same command goes on", flush=True)
+                    fine = fine and campaign.given.quick
+                    continue
                 print(f"{row} {engine:16} {describe(visit)}", flush=True)
                 if visit is not None:
                     campaign.journal.add(row, engine, turn, visit)
@@ -442,11 +451,14 @@ def planned_rows(arguments, documents):
 
 
 def installed(engines, quick):
-    """Those whose packages are here. The others are named, with the way to them; a longer campaign does not begin without them."""
+    """Those whose packages are here. The others are named, with the way to them; a longer campaign does not begin without them, and none
+    without what makes the models."""
     missing = {name: ENGINES[name].missing for name in engines if name in ENGINES and ENGINES[name].missing}
     words = [f"{name} is not measured: {', '.join(packages)} {'is' if len(packages) == 1 else 'are'} not installed"
              for name, packages in missing.items()]  # fmt: skip
     way = f"{sys.executable} -m pip install -r {ROOT / 'tools' / 'peers-requirements.txt'}    installs what is missing"
+    if needed := absent(NEEDED):
+        raise Failure(f"nothing was measured: {', '.join(needed)} {'is' if len(needed) == 1 else 'are'} not installed\n{way}")
     if missing and not quick:
         raise Failure("\n".join(["nothing was measured; leave out of --engines what is not there", *words, way]))
     if missing:

@@ -2,10 +2,12 @@
 
 An adapter says what has to be prepared (`graph`, made by graphs.py), and opens: it is a function from a Job to a function
 (ids, mask) -> last hidden state, which runs once and whose answer is checked. All packages are imported by the engine that uses
-them, so that no process pays for another engine's memory or start.
+them, so that no process pays for another engine's memory or start. Lean engines leave the mask out where no text is padded, as an
+expert would.
 
 SPDX-License-Identifier: MIT
 """
+import functools
 import importlib.util
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -20,10 +22,15 @@ Encode = Callable[[Any, Any], Any]
 @dataclass(frozen=True)
 class Job:
     folder: str
-    graph: str
+    graphs: tuple[str, ...]  # files; of two the second has a mask, and the first is for batches without padding
     threads: int
     shape: tuple[int, int] | None  # batch and length, if all inputs have the same
+    longest: int  # tokens of a text, at most
     answer: str = "last_hidden_state"  # or logits
+
+
+def absent(packages):
+    return [name for name in packages if not importlib.util.find_spec(name)]
 
 
 @dataclass(frozen=True)
@@ -34,13 +41,12 @@ class Engine:
     graph: str | None = None  # kind of file that it reads: a name of graphs.GRAPHS
     environment: tuple[tuple[str, str], ...] = ()
     versions: tuple[int, ...] = (1, 3)  # versions of DeBERTa that it can run
-    ragged: bool = True  # true: takes texts of any length, padded; false: of one length, without padding
     packages: tuple[str, ...] = ()  # packages that it needs
     peer: bool = True  # false: this project's program
 
     @property
     def missing(self):
-        return [name for name in self.packages if not importlib.util.find_spec(name)]
+        return absent(self.packages)
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def torch_encode(module, context):
 
     def encode(ids, mask):
         with torch.inference_mode(), context():
-            return module(torch.from_numpy(ids), torch.from_numpy(mask)).float().numpy()
+            return module(torch.from_numpy(ids), None if mask is None else torch.from_numpy(mask)).float().numpy()
 
     return encode
 
@@ -88,9 +94,10 @@ def open_torch_compile(job):
 
 
 def open_torch_lean(job):
-    from rivals.lean_encoder import LeanEncoder
+    from rivals.lean_encoder import lean_module
 
-    return torch_encode(LeanEncoder(torch_model(job.folder, job.threads).model, one_length(job)).eval(), nullcontext), torch_version()
+    encode = torch_encode(lean_module(torch_model(job.folder, job.threads, answer=job.answer).model, job.longest, job.answer), nullcontext)
+    return lambda ids, mask: encode(ids, None if mask.all() else mask), torch_version()
 
 
 def open_accelerate(job):
@@ -101,10 +108,12 @@ def open_accelerate(job):
     return torch_encode(module, nullcontext), f"deberta_c {deberta_c.__version__}, {torch_version()}"
 
 
-def one_length(job):
-    if not job.shape:
-        raise SystemExit("the lean form takes texts of one length")
-    return job.shape[1]
+def by_padding(job, open_graph):
+    """Returns an encoder that gives each batch to the graph that is for it. open_graph makes an encoder of a file; the first is opened
+    here, the second when a batch first needs it."""
+    opened = functools.cache(open_graph)
+    opened(job.graphs[0])
+    return lambda ids, mask: opened(job.graphs[0 if mask.all() else -1])(ids, mask)
 
 
 def onnx_session(path, threads, told=()):
@@ -122,13 +131,12 @@ def onnx_session(path, threads, told=()):
 def open_onnxruntime(job):
     import onnxruntime
 
-    session = onnx_session(job.graph, job.threads)
-    names = [given.name for given in session.get_inputs()]
+    def open_graph(path):
+        session = onnx_session(path, job.threads)
+        names = [given.name for given in session.get_inputs()]
+        return lambda ids, mask: session.run(None, {name: {"input_ids": ids, "attention_mask": mask}[name] for name in names})[0]
 
-    def encode(ids, mask):
-        return session.run(None, {name: {"input_ids": ids, "attention_mask": mask}[name] for name in names})[0]
-
-    return encode, f"onnxruntime {onnxruntime.__version__}"
+    return by_padding(job, open_graph), f"onnxruntime {onnxruntime.__version__}"
 
 
 def openvino_request(path, threads, hint, shape=None):
@@ -150,12 +158,12 @@ def open_openvino(job, hint="f32", wanted="FP32"):
     able = openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     if wanted not in able:
         raise SystemExit(f"OpenVINO has no {wanted} on this processor, only {', '.join(able)}")
-    names, request = openvino_request(job.graph, job.threads, hint, job.shape)
 
-    def encode(ids, mask):
-        return request.infer({name: {"input_ids": ids, "attention_mask": mask}[name] for name in names})[job.answer]
+    def open_graph(path):
+        names, request = openvino_request(path, job.threads, hint, job.shape)
+        return lambda ids, mask: request.infer({name: {"input_ids": ids, "attention_mask": mask}[name] for name in names})[job.answer]
 
-    return encode, f"openvino {openvino.__version__.split('-')[0]}"
+    return by_padding(job, open_graph), f"openvino {openvino.__version__.split('-')[0]}"
 
 
 def open_openvino_bf16(job):
@@ -177,6 +185,7 @@ OWN = {
 }
 # Packages that engines import, and that make their graphs.
 TORCH = ("torch", "transformers")
+NEEDED = ("numpy", "safetensors", *TORCH)  # packages that make models, and what all engines are compared with
 EXPORTED = (*TORCH, "onnx")
 ONNX, VINO = (*EXPORTED, "onnxruntime"), (*EXPORTED, "openvino")
 VINO_INT8 = (*VINO, "nncf")
@@ -188,15 +197,15 @@ ENGINES = {
                             environment=COMPILE_ANEW, packages=TORCH),
     "torch-bf16": Engine(open_torch_bf16, "PyTorch eager, bf16 autocast; v1's mask overflows in it", precision="bfloat16",
                          versions=(3,), packages=TORCH),
-    "torch-lean": Engine(open_torch_lean, "PyTorch as an expert writes it (lean_encoder.py), for one length; memory kept",
-                         environment=KEEP_MEMORY, versions=(3,), ragged=False, packages=TORCH),
+    "torch-lean": Engine(open_torch_lean, "PyTorch as an expert writes it (lean_encoder.py); memory kept",
+                         environment=KEEP_MEMORY, versions=(3,), packages=TORCH),
     "onnxruntime": Engine(open_onnxruntime, "TorchScript export, any batch and length", graph="float32", packages=ONNX),
     "onnxruntime-int8": Engine(open_onnxruntime, "the same after quantize_dynamic, QInt8", precision="int8", graph="int8",
                                packages=ONNX),
     "onnxruntime-int8-channel": Engine(open_onnxruntime, "the same with a scale a channel", precision="int8",
                                        graph="int8-channel", packages=ONNX),
-    "onnxruntime-lean": Engine(open_onnxruntime, "the export of torch-lean, one length", graph="lean", versions=(3,), ragged=False,
-                               packages=ONNX),
+    "onnxruntime-lean": Engine(open_onnxruntime, "the export of torch-lean, for one length where all have it", graph="lean",
+                               versions=(3,), packages=ONNX),
     "openvino": Engine(open_openvino, "the same ONNX file at one shape (documents: any)", graph="float32", packages=VINO),
     "openvino-bf16": Engine(open_openvino_bf16, "the same with INFERENCE_PRECISION_HINT bf16; fails without bf16",
                             precision="bfloat16", graph="float32", packages=VINO),
@@ -204,12 +213,12 @@ ENGINES = {
                             precision="int8", graph="int8-calibrated", packages=VINO_INT8),
     "openvino-int8-bf16": Engine(open_openvino_bf16, "the same with INFERENCE_PRECISION_HINT bf16 for all else", precision="int8",
                                  graph="int8-calibrated", packages=VINO_INT8),
-    "openvino-lean": Engine(open_openvino, "the export of torch-lean, one length", graph="lean", versions=(3,), ragged=False,
+    "openvino-lean": Engine(open_openvino, "the export of torch-lean, for one length where all have it", graph="lean", versions=(3,),
                             packages=VINO),
     "openvino-lean-bf16": Engine(open_openvino_bf16, "the same with INFERENCE_PRECISION_HINT bf16", precision="bfloat16", graph="lean",
-                                 versions=(3,), ragged=False, packages=VINO),
+                                 versions=(3,), packages=VINO),
     "openvino-lean-int8": Engine(open_openvino, "openvino-lean after nncf.quantize: static scales, from sentences of a book",
-                                 precision="int8", graph="lean-int8", versions=(3,), ragged=False, packages=LEAN_INT8),
+                                 precision="int8", graph="lean-int8", versions=(3,), packages=LEAN_INT8),
     "accelerate": Engine(open_accelerate, "PyTorch eager after deberta_c.accelerate: this project in transformers", peer=False,
                          packages=(*TORCH, "deberta_c")),
 }  # fmt: skip
@@ -223,6 +232,6 @@ def precision_of(name):
     return (OWN if name in OWN else ENGINES)[name].precision
 
 
-def fits(name, model, one_length):
-    """Returns true if the engine can run the model's version of DeBERTa, and rows of this kind."""
-    return name in OWN or (SHAPES[model].version in ENGINES[name].versions and (one_length or ENGINES[name].ragged))
+def fits(name, model):
+    """Returns true if the engine can run the model's version of DeBERTa."""
+    return name in OWN or SHAPES[model].version in ENGINES[name].versions

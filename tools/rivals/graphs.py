@@ -5,17 +5,27 @@ SPDX-License-Identifier: MIT
 import os
 from pathlib import Path
 
-from rivals.shapes import SHAPES, TABLE, batches_of_a_book, drawn_batches, torch_model
+from rivals.shapes import SHAPES, TABLE, drawn_batches, lengths_up_to, same_lengths, texts_of_a_book, torch_model
 
 SHORT_TRACE, LONG_TRACE = 48, 1024  # lengths in tokens
+ANY_LENGTH = ("lean-any", "lean-logits")  # beginnings of kinds of lean graphs for texts of any length
+
+
+def kinds_of(kind, one_length, answer="last_hidden_state"):
+    """Returns the kinds of files that an engine reads whose graph is of this kind. There are two of a lean one for texts of any length:
+    without a mask and with one."""
+    if not kind or not kind.startswith("lean") or one_length:
+        return (kind,) if kind else ()
+    stem, precision = ANY_LENGTH[answer == "logits"], kind.removeprefix("lean")
+    return f"{stem}{precision}", f"{stem}-padded{precision}"
 
 
 def traced_length(kind, name, n):
     """Of the input with which the graph for n tokens is traced. A trace keeps which branch v1's distances took: a graph from
     a short input gathers beyond the table of positions on longer ones, one from a long input uses the whole table on short ones.
-    A lean graph is for its own length alone."""
+    A lean graph is for its own length, or for texts of any length up to that of the table, or of the longest."""
     if kind.startswith("lean"):
-        return n
+        return max(n, TABLE) if kind.startswith(ANY_LENGTH) else n
     return LONG_TRACE if SHAPES[name].version == 1 and n > TABLE else SHORT_TRACE
 
 
@@ -81,26 +91,19 @@ def plain_graph(folder, path, traced):
     export(torch_model(folder, 1), path, (ids, torch.ones_like(ids)), dict.fromkeys(("input_ids", "attention_mask", "last_hidden_state"), axes))
 
 
-def lean_graph(folder, path, n):
-    import torch
-
-    from rivals.lean_encoder import LeanEncoder
-
-    module = LeanEncoder(torch_model(folder, 1).model, n).eval()
-    export(module, path, (torch.randint(1, 100, (1, n)),), dict.fromkeys(("input_ids", "last_hidden_state"), {0: "batch"}))
-
-
-def lean_logits_graph(padded):
-    """Of a lean classifier for texts of any length up to one; padded: with a mask."""
+def lean_graph(answer="last_hidden_state", any_length=True, padded=False):
+    """Of the lean encoder or classifier, for texts of one length or of any up to it; padded: with a mask."""
 
     def make(folder, path, longest):
         import torch
 
-        from rivals.lean_encoder import LeanClassifier
+        from rivals.lean_encoder import lean_module
 
-        module, ids = LeanClassifier(torch_model(folder, 1, answer="logits").model, longest).eval(), torch.randint(1, 100, (2, SHORT_TRACE))
+        module = lean_module(torch_model(folder, 1, answer=answer).model, longest, answer)
+        ids = torch.randint(1, 100, (2, min(SHORT_TRACE, longest)) if any_length else (1, longest))
         given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)} if padded else {"input_ids": ids}
-        export(module, path, tuple(given.values()), dict.fromkeys(given, {0: "batch", 1: "n"}) | {"logits": {0: "batch"}})
+        axes = {0: "batch", 1: "n"} if any_length else {0: "batch"}
+        export(module, path, tuple(given.values()), dict.fromkeys(given, axes) | {answer: {0: "batch"} if answer == "logits" else axes})
 
     return make
 
@@ -136,11 +139,15 @@ GRAPHS = {
     "int8": ("onnx", int8_graph()),
     "int8-channel": ("onnx", int8_graph(per_channel=True)),
     "int8-calibrated": ("xml", calibrated_graph("float32", drawn_batches)),
-    "lean": ("onnx", lean_graph),
-    "lean-logits": ("onnx", lean_logits_graph(padded=False)),
-    "lean-logits-padded": ("onnx", lean_logits_graph(padded=True)),
-    "lean-int8": ("xml", calibrated_graph("lean", batches_of_a_book)),
+    "lean": ("onnx", lean_graph(any_length=False)),
+    "lean-any": ("onnx", lean_graph()),
+    "lean-any-padded": ("onnx", lean_graph(padded=True)),
+    "lean-logits": ("onnx", lean_graph("logits")),
+    "lean-logits-padded": ("onnx", lean_graph("logits", padded=True)),
+    "lean-int8": ("xml", calibrated_graph("lean", texts_of_a_book(same_lengths))),
 }
+for form in (form for stem in ANY_LENGTH for form in (stem, f"{stem}-padded")):
+    GRAPHS[f"{form}-int8"] = ("xml", calibrated_graph(form, texts_of_a_book(lengths_up_to)))
 
 
 def write_graph(folder, path, kind, traced):

@@ -1,9 +1,8 @@
-"""The encoder of DeBERTa v3 as an expert writes it in PyTorch for texts of one length: what ONNX Runtime and OpenVINO get, too.
+"""The encoder of DeBERTa v3 as an expert writes it in PyTorch: what ONNX Runtime and OpenVINO get, too.
 
 One product makes Q, K and V. The tables of positions go through their projections when the module is made, a row for each distance, with
 the scale in them. c2p and p2c are one product a head with such a table, whose strips are seen as matrices by a view, and together they
-are the bias of scaled_dot_product_attention. The encoder has no mask: all texts have all tokens. The classifier takes texts of any length,
-and padded ones if it gets a mask.
+are the bias of scaled_dot_product_attention. Texts have any length up to one; without a mask all of them have all tokens.
 
 SPDX-License-Identifier: MIT
 """
@@ -79,10 +78,8 @@ class LeanEncoder(nn.Module):
             self.layers = nn.ModuleList(LeanLayer(layer, table, rows, config.num_attention_heads) for layer in encoder.layer)
 
     def forward(self, input_ids, attention_mask=None):
-        """Encodes ids; the mask is there for the interface of other encoders, and all 1."""
-        return self.encode(input_ids, None)
-
-    def encode(self, input_ids, padding):
+        """Returns the last hidden state. Without a mask all texts have all tokens."""
+        padding = None if attention_mask is None else (1.0 - attention_mask)[:, None] * PADDED
         x = self.norm(self.words(input_ids))
         for layer in self.layers:
             x = layer(x, padding)
@@ -96,6 +93,10 @@ class LeanClassifier(nn.Module):
         self.encoder, self.pooler, self.classifier = LeanEncoder(model.deberta, n), model.pooler, model.classifier
 
     def forward(self, input_ids, attention_mask=None):
-        """Returns logits. Without a mask all texts have all tokens."""
-        padding = None if attention_mask is None else (1.0 - attention_mask)[:, None] * PADDED
-        return self.classifier(self.pooler(self.encoder.encode(input_ids, padding)))
+        """Returns logits."""
+        return self.classifier(self.pooler(self.encoder(input_ids, attention_mask)))
+
+
+def lean_module(model, n, answer):
+    """Returns what is lean of a model of transformers: the encoder, or the classifier if the answer is logits."""
+    return (LeanClassifier if answer == "logits" else LeanEncoder)(model, n).eval()

@@ -16,7 +16,7 @@ from rivals.turns import ROOT
 DOCUMENTS = ROOT / "bench" / "shapes" / "document_lengths.txt"
 DEMO, TOKENIZER = ROOT / "models" / "demo", ("spm.model", "tokenizer_config.json", "added_tokens.json")
 BOOK = ROOT / "docs" / "studies" / "data" / "sentences.txt"
-CALIBRATION_TEXTS, CALIBRATION_TOKENS, FEWEST_TEXTS = 32, 128, 4
+CALIBRATION_TEXTS, CALIBRATION_TOKENS, FEWEST_TEXTS, FEWEST_TOKENS = 32, 128, 4, 16
 EXPECTED = "hidden_states.expected"  # name in the file of an input; the program ignores tensors of this name
 
 # -------------------------------------------------------------------------------------------------------------- shapes
@@ -217,17 +217,32 @@ def drawn_batches(folder, _traced):
     return [padded_batch([CALIBRATION_TOKENS], random, vocabulary) for _ in range(CALIBRATION_TEXTS)]
 
 
-def batches_of_a_book(folder, n):
-    """Sentences one after the other, in texts of n tokens, fewer of long ones. Their pieces are those of models/demo; a model that has
-    fewer words gets the rest of the division by them, so that frequent words stay frequent."""
-    import numpy
-    import sentencepiece
+def same_lengths(n):
+    """Returns the length of each of some texts, fewer of long ones."""
+    return [n] * max(FEWEST_TEXTS, min(CALIBRATION_TEXTS, CALIBRATION_TEXTS * CALIBRATION_TOKENS // n))
 
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(DEMO / "spm.model"))
-    ids = numpy.concatenate(pieces.encode(BOOK.read_text("utf-8").splitlines())).astype(numpy.int64)
-    count = max(FEWEST_TEXTS, min(CALIBRATION_TEXTS, CALIBRATION_TEXTS * CALIBRATION_TOKENS // n))
-    texts = numpy.resize(1 + ids % (vocabulary_of(folder) - 1), (count, 1, n))
-    return [(text, numpy.ones_like(text)) for text in texts]
+
+def lengths_up_to(longest):
+    """Returns lengths whose logarithms are evenly apart."""
+    shortest = min(FEWEST_TOKENS, longest)
+    return [round(shortest * (longest / shortest) ** (k / (CALIBRATION_TEXTS - 1))) for k in range(CALIBRATION_TEXTS)]
+
+
+def texts_of_a_book(lengths_for):
+    """Sentences one after the other, in texts of such lengths. Their pieces are those of models/demo; a model that has fewer words gets
+    the rest of the division by them, so that frequent words stay frequent."""
+
+    def take(folder, n):
+        import numpy
+        import sentencepiece
+
+        pieces, lengths = sentencepiece.SentencePieceProcessor(model_file=str(DEMO / "spm.model")), lengths_for(n)
+        ids = numpy.concatenate(pieces.encode(BOOK.read_text("utf-8").splitlines())).astype(numpy.int64)
+        ids = numpy.resize(1 + ids % (vocabulary_of(folder) - 1), sum(lengths))
+        texts = [part[None] for part in numpy.split(ids, numpy.cumsum(lengths)[:-1])]
+        return [(text, numpy.ones_like(text)) for text in texts]
+
+    return take
 
 
 # ----------------------------------------------------------------------------------------------------- streams of texts

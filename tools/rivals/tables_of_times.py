@@ -210,7 +210,7 @@ def print_csv(folder, mode):
 def print_tables(folder):
     found = {path.parent.name: json.loads(path.read_text("utf-8")) for path in folder.glob("*/all.json")}
     if not found:
-        sys.exit(f"peers.py: {folder} holds no results")
+        sys.exit(f"peers.py: {folder} holds no results: a row counts once each engine was measured in it")
     environment = next(iter(found.values()))["environment"]
     versions = sorted({r["version"] for report in found.values() for r in report["results"]})
     machine = f"{environment['cpu']}, {environment['usable_cores']} cores, {environment['isa']}, {environment['system']}"

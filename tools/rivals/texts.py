@@ -8,8 +8,8 @@ words of a book; the tokens of a line, with its query, are drawn between 60 and 
 
 A call reads the file, tokenizes, and gives a row of logits for each line. This package gets all lines at once (ragged). A peer gets them
 after transformers' quick tokenizer, alone, in one batch padded to its longest, and, if there are more than 32, by length in batches of
-32. ONNX Runtime and OpenVINO have the lean graph for any length: without a mask for texts alone, with one for batches. Opening a model and
-one call before do not count; a call above 30 s is its own sample.
+32. Lean engines take any length: without a mask for texts alone, with one for batches. Opening a model and one call before do not count; a
+call above 30 s is its own sample.
 
 Before anything is measured, the logits of all engines are compared with one another. The largest difference over the largest logit is at
 most 1e-4 in float32, 0.2 with int8; each visit is held against the same logits. A visit is a process. Engines take turns, and each round
@@ -29,13 +29,13 @@ import numpy as np
 from rivals.engines import ENGINES, OWN, Job, is_peer, precision_of
 from rivals.results import name_list, print_table, read_rows, spread
 from rivals.shapes import LONGEST, SHAPES, STREAMS, lines_of
-from rivals.turns import Failure, Runner, rotated, with_threads, worker_command
+from rivals.turns import Failure, Runner, TimeOver, rotated, with_threads, worker_command
 from rivals.work_folder import Work
 from rivals.worker import limit_memory, take_samples
 
 AT_ONCE, SLOW_SECONDS = 32, 30  # texts of a batch of like lengths; a slower call is its own sample
 BOUNDS = {"float32": 1e-4, "int8": 0.2}
-ENGINES_HERE = ("deberta", "deberta-int8", "torch", "torch-malloc", "onnxruntime-lean", "openvino-lean", "accelerate")
+ENGINES_HERE = ("deberta", "deberta-int8", "torch", "torch-malloc", "torch-lean", "onnxruntime-lean", "openvino-lean", "openvino-lean-int8", "accelerate")
 VISIT = ("model", "threads", "seed", "stream", "engine", "way", "round")
 TITLES = (*VISIT, "among", "texts", "tokens", "samples_ms", "other_cores", "difference", "version", "failed")
 
@@ -66,7 +66,7 @@ def opened_peer(given):
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(given["folder"])
-    encode, version = ENGINES[given["engine"]].open(Job(given["folder"], given["graph"], given["threads"], None, "logits"))
+    encode, version = ENGINES[given["engine"]].open(Job(given["folder"], tuple(given["graphs"]), given["threads"], None, LONGEST, "logits"))
 
     def tokenize(lines):
         parts = [lines] if isinstance(lines[0], str) else map(list, zip(*lines, strict=True))
@@ -107,10 +107,9 @@ def ways_of(engine, stream):
 
 
 def visit(work, arguments, stream, engine, way, calls):
-    threads, spec, graph = arguments.threads, ENGINES.get(engine), ""
-    if spec and spec.graph:
-        graph = str(work.graph(arguments.model, "lean-logits" if way == "alone" else "lean-logits-padded", LONGEST))
-    given = {"folder": str(work.model(arguments.model)), "file": str(file_of(work, stream, arguments.seed)), "graph": graph,
+    threads, spec = arguments.threads, ENGINES.get(engine)
+    graphs = work.graphs(arguments.model, spec and spec.graph, LONGEST, False, "logits")
+    given = {"folder": str(work.model(arguments.model)), "file": str(file_of(work, stream, arguments.seed)), "graphs": list(map(str, graphs)),
              "engine": engine, "way": way, "threads": threads, "calls": calls}  # fmt: skip
     variables = with_threads(threads, (*(spec.environment if spec else ()), ("RAYON_NUM_THREADS", str(threads))))
     return json.loads(work.runner.run(*worker_command("--worker", json.dumps(given), job="texts"), environment=variables).output.splitlines()[-1])
@@ -128,13 +127,13 @@ def check(found, other, engine, among):
 
 
 def compared(work, arguments, stream):
-    """Returns the answers of all engines to a stream, once made and then kept, which agree; None if the time is over before."""
+    """Returns the answers of all engines to a stream, once made and then kept, which agree."""
     answers = {}
     for engine in arguments.engines:
         path = work.folder / "logits" / arguments.model / f"{stream}-{arguments.seed}-{engine}.json"
         if not path.exists():
             if time.monotonic() > arguments.end:
-                return None
+                raise TimeOver
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(visit(work, arguments, stream, engine, ways_of(engine, stream)[0], 0)), "utf-8")
         answers[engine] = json.loads(path.read_text("utf-8"))
@@ -165,10 +164,11 @@ def planned_visits(arguments):
 
 def measure(arguments):
     """Returns true if all visits are there and none has failed."""
-    work, over, answers = Work(arguments.work, Runner()), "not measured, the time is over; the same command goes on", {}
+    work, over, answers = Work(arguments.work, Runner(), end=arguments.end), "not measured, the time is over; the same command goes on", {}
     for stream in arguments.streams:
-        answers[stream] = compared(work, arguments, stream)
-        if not answers[stream]:
+        try:
+            answers[stream] = compared(work, arguments, stream)
+        except TimeOver:
             print(f"{stream}: {over}")
             return False
     rows = read_rows(arguments.out) if arguments.out.exists() else []
@@ -180,10 +180,14 @@ def measure(arguments):
         for planned in planned_visits(arguments):
             if tuple(map(str, planned.values())) in done:
                 continue
-            if time.monotonic() > arguments.end:
+            try:
+                if time.monotonic() > arguments.end:
+                    raise TimeOver
+                row = row_of(work, arguments, planned, answers[planned["stream"]])
+            except TimeOver:
                 print(f"round {planned['round']}, {planned['stream']}, {planned['engine']} {planned['way']}: {over}")
                 return False
-            rows.append(row_of(work, arguments, planned, answers[planned["stream"]]) | {"among": ",".join(arguments.engines)})
+            rows.append(row | {"among": ",".join(arguments.engines)})
             out.writerow(rows[-1])
             file.flush()
             print(*(f"{name}={rows[-1][name]}" for name in (*VISIT[3:], *TITLES[10:]) if name in rows[-1]), flush=True)

@@ -23,6 +23,10 @@ class Failure(Exception):
     """A process ended badly; the text is the last of its output."""
 
 
+class TimeOver(Exception):
+    """A file was made, and the time of this run is over: the same command goes on with it."""
+
+
 # ------------------------------------------------------------------------------------------------------------- rounds
 
 

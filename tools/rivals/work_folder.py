@@ -1,16 +1,19 @@
-"""The folder of models, inputs and graphs, each made by a process of its own when it is first asked for.
+"""The folder of models, inputs and graphs, each made by a process of its own when it is first asked for. A run whose time is over when one
+is made stops there.
 
 SPDX-License-Identifier: MIT
 """
 import json
+import math
 import shutil
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from rivals.engines import OWN
-from rivals.graphs import GRAPHS, traced_length
-from rivals.turns import PROGRAM, Runner, worker_command
+from rivals.graphs import GRAPHS, kinds_of, traced_length
+from rivals.turns import PROGRAM, Runner, TimeOver, worker_command
 
 
 @dataclass(frozen=True)
@@ -18,12 +21,15 @@ class Work:
     folder: Path
     runner: Runner = Runner()
     program: Path = PROGRAM  # packs models that are to be mapped
+    end: float = math.inf  # of the time, on time.monotonic's clock
 
     def _made(self, path, *command):
         if not path.exists():
             print(f"making {path}", file=sys.stderr, flush=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             self.runner.run(*worker_command(*command))
+            if time.monotonic() > self.end:
+                raise TimeOver
         return path
 
     def model(self, name):
@@ -52,6 +58,10 @@ class Work:
             called = str(lengths[0]) if len(lengths) == 1 else f"{len(lengths)}x{lengths[0]}"
         path = self.folder / "inputs" / name / f"{called}-float64.safetensors"
         return self._made(path, "input", self.model(name), path, "--lengths", ",".join(map(str, lengths)))
+
+    def graphs(self, name, kind, n, one_length, answer="last_hidden_state"):
+        """Returns the files that an engine reads whose graph is of this kind, for texts of n tokens or of at most so many."""
+        return [self.graph(name, one, n) for one in kinds_of(kind, one_length, answer)]
 
     def graph(self, name, kind, n):
         traced = traced_length(kind, name, n)

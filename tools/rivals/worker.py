@@ -4,7 +4,7 @@
     input FOLDER FILE --lengths    token ids, mask, and what PyTorch makes of them in float64
     graph FOLDER FILE --kind       the same weights for ONNX Runtime and OpenVINO
     measure ...                    one engine, one shape: a line of JSON
-    serve ...                      one engine, streams of texts: a line of JSON
+    serve ...                      one engine, a stream of texts: a line of JSON
 
 SPDX-License-Identifier: MIT
 """
@@ -57,9 +57,9 @@ def encode_by_parts(encode, ids, mask, size):
     return numpy.concatenate(parts)
 
 
-def open_engine(arguments, shape):
+def open_engine(arguments, shape, longest):
     limit_memory()
-    return ENGINES[arguments.engine].open(Job(arguments.folder, arguments.graph, arguments.threads, shape))
+    return ENGINES[arguments.engine].open(Job(arguments.folder, tuple(arguments.graph), arguments.threads, shape, longest))
 
 
 def measure(arguments):
@@ -68,7 +68,7 @@ def measure(arguments):
     tensors = load_file(arguments.input)
     ids, mask = tensors["input_ids"], tensors["attention_mask"]
     one_batch = len(arguments.documents or ()) <= min(arguments.batch, len(ids))
-    encode, version = open_engine(arguments, ids.shape if one_batch else None)
+    encode, version = open_engine(arguments, ids.shape if one_batch else None, max(arguments.documents or [ids.shape[1]]))
     started = time.perf_counter()
     output = encode_by_parts(encode, ids, mask, arguments.batch)
     once = time.perf_counter() - started
@@ -90,27 +90,24 @@ def measure(arguments):
 
 
 def serve(arguments):
-    """Serves streams of texts, one after the other: each alone, and in padded batches in the order of the stream."""
+    """Serves a stream of texts: each alone, and in padded batches in the order of the stream."""
     import numpy
     from safetensors.numpy import load_file
 
-    tensors = load_file(arguments.input)
-    encode, version = open_engine(arguments, None)
-    errors = errors_of(encode(tensors["input_ids"], tensors["attention_mask"]), tensors)
+    tensors, lengths = load_file(arguments.input), arguments.stream
+    encode, version = open_engine(arguments, None, max(lengths))
+    checks = [errors_of(encode_by_parts(encode, tensors["input_ids"], tensors["attention_mask"], size), tensors) for size in (1, arguments.group)]
     random, vocabulary = numpy.random.default_rng(7), int(tensors["input_ids"].max()) + 1
-    streams = []
-    for lengths in arguments.stream:
-        latencies, seconds = {}, {}
-        for way, size in (("alone", 1), ("batches", arguments.group)):
-            groups = [lengths[start : start + size] for start in range(0, len(lengths), size)]
-            batches = [padded_batch(group, random, vocabulary) for group in groups]
-            for batch in {ids.shape: (ids, mask) for ids, mask in batches}.values():
-                encode(*batch)  # costs of each new shape, such as allocation and compilation, do not count as a request's
-            times = [seconds_of(lambda: encode(*batch)) for batch in batches]  # noqa: B023 - called at once
-            seconds[way] = sum(times)
-            latencies[way] = [time for time, group in zip(times, groups, strict=True) for _ in group]
-        streams.append({"latencies_s": latencies, "seconds": seconds})
-    return {"version": version, "streams": streams, **errors}
+    latencies, seconds = {}, {}
+    for way, size in (("alone", 1), ("batches", arguments.group)):
+        groups = [lengths[start : start + size] for start in range(0, len(lengths), size)]
+        batches = [padded_batch(group, random, vocabulary) for group in groups]
+        for batch in {ids.shape: (ids, mask) for ids, mask in batches}.values():
+            encode(*batch)  # costs of each new shape, such as allocation and compilation, do not count as a request's
+        times = [seconds_of(lambda: encode(*batch)) for batch in batches]  # noqa: B023 - called at once
+        seconds[way] = sum(times)
+        latencies[way] = [time for time, group in zip(times, groups, strict=True) for _ in group]
+    return {"version": version, "latencies_s": latencies, "seconds": seconds, "differences": [one["max_abs_difference"] for one in checks]}
 
 
 def options(parser):
@@ -131,14 +128,14 @@ def options(parser):
     measured, served = command("measure", "folder"), command("serve", "folder")
     for add in (measured, served):
         add("--engine", choices=ENGINES, required=True)
-        add("--graph", default="")
+        add("--graph", default=[], action="append", help="once, or without a mask and with one")
         add("--input", required=True, help="what is checked")
         add("--threads", type=int, required=True)
     measured("--documents", type=number_list, help="lengths of a corpus to measure instead of the input")
     measured("--batch", type=int, default=1, help="documents at once")
     measured("--reps", type=int, required=True)
     measured("--min-time", type=float, required=True)
-    served("--stream", type=number_list, required=True, action="append", help="lengths in order")
+    served("--stream", type=number_list, required=True, help="lengths in order")
     served("--group", type=int, required=True, help="texts of a batch")
 
 
