@@ -8,9 +8,11 @@ Commands and options are those that `completion` lists; each has a row here, and
     SAID      the same result, and a note
     SAME      the same result; the row says why
     TOLD      any of the first four: there is no silence
+    FREE      whatever comes; the row says why it cannot be known
 
 Where an option has company (words beside it, in the run that it is compared with, too), it is also given alone. SPDX-License-Identifier: MIT
 """
+import array
 import dataclasses
 import functools
 import hashlib
@@ -24,12 +26,13 @@ import subprocess
 import tempfile
 import typing
 
-from helpers import DAY, ROOT, SAMPLED, check, contains, equal, has_figures, make_model, read_tensors
+from helpers import DAY, ROOT, SAMPLED, check, has_figures, make_model, read_tensors, write_tensors, Tensor
 
-CHANGES, LOOKS, REFUSED, SAID, SAME, TOLD = "changes", "looks", "refused", "said", "same", "told"
+CHANGES, LOOKS, REFUSED, SAID, SAME, TOLD, FREE = "changes", "looks", "refused", "said", "same", "told", "free"
 DRAWN = 12  # options of a command in the short run
 TEXT = "the old house by the sea stood beside a new store and nobody knew who had opened it in the summer"
 OTHER = "a new store opened beside the old house by the sea and everybody who had seen it before went there"
+CASES = ("03-v3-mlm-emd", "11-v3-rtd", "07-v1-sequence-types", "18-v3-choice", "08-v2-conv-token", "10-v3-qa")
 TRAINED_CASES = str(ROOT / "tests" / "golden_train")
 MASKED = "the old house by the [MASK] stood beside a new store and nobody knew who had opened it"
 SEEN = "the old house stood beside the sea"
@@ -53,6 +56,7 @@ class Row:
     tail: typing.Optional[typing.Sequence[str]] = None
     fails: int = 0
     alone: str = TOLD
+    head: typing.Optional[typing.Sequence[str]] = None  # takes the place of command and model, in both
 
 
 def same(words, reason, **more):
@@ -87,6 +91,7 @@ class Base:
     input: typing.Sequence[str]
     tail: typing.Sequence[str] = ()
     rows: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
+    copies: str = ""  # a model of the inputs that is copied into the folder, where the command writes into it
     measures: bool = False  # what it gives are measurements, of which all but the numbers is compared
 
 
@@ -122,12 +127,13 @@ class Words:
 
     def add(self, name, content):
         suffix = pathlib.Path(name).suffix
-        if suffix == ".safetensors":
-            tensors, about = read_tensors(content)
-            self.answer.update({f"{name}: {key}": (one.shape, digest(one.values.tobytes())) for key, one in tensors.items()})
-            self.look.update({f"{name}: {key}": value for key, value in about.items() if key not in HOW})
-            return
         data = content if isinstance(content, bytes) else content.read_bytes()
+        if suffix == ".safetensors":
+            length = int.from_bytes(data[:8], "little")
+            header = json.loads(data[8:8 + length])
+            self.look.update({f"{name}: {key}": value for key, value in header.pop("__metadata__", {}).items() if key not in HOW})
+            self.answer[name] = sorted((key, str(value)) for key, value in header.items()), digest(data[8 + length:])
+            return
         if suffix in (".svg", ".png", ".pdf", ".html", ".tex"):
             self.answer[name], self.look[name] = "there", digest(drawing(data))
             return
@@ -191,13 +197,13 @@ def make_inputs(bench, folder):
     files = {"lines.txt": "\n".join(LINES) + "\n", "broken.txt": b"the old \xff house\n", "objects.txt": json.dumps({"text": TEXT}) + "\n",
              "bad.jsonl": json.dumps({"text": TEXT}) + "\n{}\n", "ids.json": json.dumps({"input_ids": [[1, 9, 30, 12, 40, 17, 2]], "attention_mask": [[1, 1, 1, 0, 1, 1, 1]]}),
              "corpus.txt": "\n".join([*LINES[:3], "", *LINES[3:]] * 3) + "\n", "held.txt": "\n".join(LINES[:2]) + "\n", "more.txt": "\n".join(reversed(LINES)) + "\n",
-             "masked.txt": MASKED + "\n", "masked-broken.txt": b"the \xff [MASK] house\n", "masked-objects.txt": json.dumps({"text": MASKED}) + "\n",
+             "masked.txt": MASKED.replace("old", "new") + "\n", "masked-broken.txt": b"the \xff [MASK] sea\n", "seen.txt": SEEN_MASKED.replace("old", "new") + "\n", "masked-objects.txt": json.dumps({"text": MASKED}) + "\n",
              "masked-bad.jsonl": json.dumps({"text": MASKED}) + "\n{}\n",
              "problems.txt": "gemm rows=3 depth=8 columns=16 bias\n",
              "two.json": json.dumps({"input_ids": [[1, 9, 30, 12, 40, 17, 2], [1, 40, 8, 12, 40, 17, 2]]}), "broken.tsv": b"0\tthe old \xff house\n",
              "pairs.jsonl": json.dumps({"sentence_good": "the old house", "sentence_bad": "the old old", "UID": "a"}) + "\n",
              "choices.tsv": "".join(f"{k % 2}\t{line}\tthe sea\tthe house\n" for k, line in enumerate(LINES)),
-             "tags.tsv": "".join(f"{word}\t{('O', 'B-PER')[len(word) % 2]}\n" if word else "\n" for line in LINES for word in [*line.split(), ""]),
+             "tags.tsv": "".join(f"{word}\t{len(word) % 2}\n" if word else "\n" for line in LINES for word in [*line.split(), ""]),
              "squad.jsonl": "".join(json.dumps({"question": "who?", "context": line, "text": line.split()[1], "start": line.index(line.split()[1])}) + "\n" for line in LINES),
              "labels.tsv": "".join(f"{k % 2}\t{line}\n" for k, line in enumerate(LINES)), "held.tsv": f"0\t{TEXT}\n1\t{OTHER}\n",
              "questions.jsonl": json.dumps({"question": "who went home?", "context": TEXT}) + "\n", "questions.txt": json.dumps({"question": "who went home?", "context": TEXT}) + "\n",
@@ -206,9 +212,17 @@ def make_inputs(bench, folder):
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     place = str(folder)
     run = ["train", "mlm", place + "/mlm", "--file", place + "/corpus.txt", *TRAINED[:-1]]
+    for case in CASES:
+        data = (ROOT / "tests" / "golden_train" / case / "batch.safetensors").read_bytes()
+        length = int.from_bytes(data[:8], "little")
+        header = {name: {**one, "shape": [1, *one["shape"]]} if "shape" in one else one for name, one in json.loads(data[8:8 + length]).items()}
+        text = json.dumps(header).encode()
+        (folder / (case + ".safetensors")).write_bytes((len(text) + -len(text) % 8).to_bytes(8, "little") + text + b" " * (-len(text) % 8) + data[8 + length:])
     for name in ("run", "run-2"):
         bench.fine(*run, place + "/" + name, "--chain", "--chain-every", "1", "--keep-every", "1", "--seed", str(len(name)))
     bench.fine("encode", place + "/mlm", "--text", SEEN, "-o", place + "/states.safetensors")
+    tensors, _ = read_tensors(folder / "states.safetensors")
+    write_tensors(folder / "states-more.safetensors", {**tensors, "more": Tensor("F32", [1], array.array("f", [1]))})
     for shard in ("0", "1"):
         bench.fine("encode", place + "/mlm", "--file", place + "/lines.txt", "--shards", "2", "--shard", shard, "-o", place + "/v.jsonl")
     for k, n in enumerate(("8", "16"), 1):
@@ -218,6 +232,8 @@ def make_inputs(bench, folder):
 
 # -------------------------------------------------------------------------------------------------------------- commands
 
+TRACE = ["attention", "trace", "{X}/mlm"]
+MINIMAL, AUDIT = ["--minimal-pairs", "{X}/pairs.jsonl"], ["--audit", "{X}/run", "--file", "{X}/corpus.txt", "--seed", "1"]
 DRAWN_AS = ["--anonymous", "--numbers", "n.csv", "-o", "f.svg"]
 NO_PICTURE = "options of a picture are refused where there is none"
 
@@ -231,24 +247,27 @@ def look_rows(*tail):
     value = {"title": ["A house"], "width-mm": ["120"], "exact-width": [], "dpi": ["50"], "font": ["serif"], "font-size": ["9"], "no-notes": []}
     found = {name: [looks("--" + name, *words, tail=[*tail, "-o", "p.png" if name == "dpi" else "p.svg"]), told("--" + name, *words, tail=tail)] for name, words in value.items()}
     found["dpi"].append(told("--dpi", "50", tail=[*tail, "-o", "p.svg"]))
+    found["exact-width"] = [Row(["--exact-width"], FREE, "a figure that needs the width has it"), *found["exact-width"][1:]]
     found["out"] = [row("--out", "o.svg")]
     return found
 
 
-def figure(kind, /, *more, **rows):
+def figure(kind, /, *more, beside=(), **rows):
     own = {**look_rows("--anonymous"), "anonymous": looks("--anonymous", tail=["-o", "f.svg"]),
            "out": row("--out", "g.svg"), "numbers": row("--numbers", "m.csv", tail=["-o", "f.svg"]), "latex": row("--latex", "t.tex", tail=["--anonymous", "-o", "f.pdf"]),
            "row": row("--row", "1", both=["--input", "{X}/two.json"]), "text": [row(input=["--text", OTHER_SEEN]), said("--text", OTHER_SEEN)], "pair": row("--pair", "a new boat"),
            "file": row(input=["--file", "{X}/more.txt"]), "token-range": row("--token-range", "2:9"), "drop-special": row("--drop-special"), "words": row("--words"),
-           "pieces": row("--pieces", both=["--text", TEXT], beside=["--width-mm", "60"], alone=SAME), "palette": looks("--palette", "magma"), "signed-palette": looks("--signed-palette", "magma"),
-           "scale": looks("--scale", "panel"), "center": looks("--center", "none"), "log": looks("--log"), "annotate": looks("--annotate"), "mark": looks("--mark", "1,2"),
-           "letters": looks("--letters"), "layout": looks("--layout", "3"), "components": row("--components", "c2p")}
+           "pieces": same(["--pieces"], "these pieces have room"), "palette": looks("--palette", "magma"), "signed-palette": looks("--signed-palette", "magma"),
+           "scale": told("--scale", "panel"), "center": looks("--center", "none"), "log": looks("--log"), "annotate": told("--annotate"), "mark": looks("--mark", "1,2"),
+           "letters": looks("--letters"), "layout": told("--layout", "1", beside=["--layers", "1", "--heads", "0,1"]), "components": row("--components", "c2p")}
     for name in PICTURE:
         own[name] = own[name][:1] + own[name][2:]  # without a picture there is no figure
-    return Base(["attention", *kind.split(), "{X}/mlm"], ["--text", SEEN], [*more, *DRAWN_AS], {**own, **rows})
+    text = SEEN_MASKED if kind == "trace" else SEEN
+    return Base(["attention", *kind.split(), "{X}/mlm", *beside], ["--text", text], [*more, *DRAWN_AS], {**own, **rows})
 
 
 NO_MASK = {"jsonl": refused("--jsonl", both=["--file", "{X}/masked.txt"])}
+THERE = ["--model", "{X}/mlm", "--file", "{X}/lines.txt"]
 MEASURE = ["--json", "--no-peak"]
 MADE_UP = "synthetic:v3-xsmall,layers=2,vocab=50,hidden=64,heads=2,intermediate=64"
 SAMPLE = str(ROOT / "tests" / "cli" / "bench_sample.json")
@@ -257,7 +276,7 @@ SAMPLE = str(ROOT / "tests" / "cli" / "bench_sample.json")
 def measured(*head, **rows):
     tail = MEASURE if "no-peak" in rows else MEASURE[:1]
     return Base(["bench", *head], [], tail, {"json": row("--json", tail=tail[1:]), "format": row("--format", "csv", tail=tail[1:]), "threads": row("--threads", "2"), "isa": row("--isa", "scalar"),
-                                                "no-peak": row("--no-peak"), "reference": same(["--reference", "microsoft"], "made-up models are as Microsoft has them"), **rows}, True)
+                                                "reference": same(["--reference", "microsoft"], "made-up models are as Microsoft has them"), **rows}, measures=True)
 
 
 TRAINED = ["--sequence-tokens", "48", "--batch-sequences", "2", "--steps", "3", "--threads", "1", "-o", "run"]
@@ -281,10 +300,12 @@ LANGUAGE = {
 }
 
 
-def training(task, case, held, /, **rows):
-    model, golden = "{X}/" + task, "{T}/" + case
-    of_batches = {"one-batch": row(input=["--one-batch", golden + "/batch.safetensors"], beside=["--gradients", "g.safetensors"]), "batches": row(input=["--batches", "{X}/batches.safetensors"]),
-                  "gradients": row("--gradients", "g.safetensors", both=["--one-batch", golden + "/batch.safetensors"])}
+def training(words, case, held, /, **rows):
+    golden = "{T}/" + case
+    batch, head = golden + "/batch.safetensors", [*words, golden]
+    of_batches = {"one-batch": row("--one-batch", batch, head=head, both=["--gradients", "g.safetensors"], tail=["--threads", "1"], fails=2),
+                  "batches": row("--batches", "{X}/" + case + ".safetensors", head=head, both=["--steps", "1", "-o", "run"], tail=["--threads", "1"], fails=2),
+                  "gradients": row("--gradients", "g.safetensors", head=head, both=["--one-batch", batch], tail=["--threads", "1"], fails=2)}
     found = {**RUNS, **of_batches, "examples": row(input=["--examples", held]), "cut": row("--cut", beside=["--sequence-tokens", "12"], fails=3), "drop": row("--drop", "deberta.embeddings.LayerNorm*"), "eval": row("--eval", held), **rows}
     for name, one in found.items():
         found[name] = dataclasses.replace(one, beside=[word.replace("{held}", held) for word in one.beside])
@@ -304,7 +325,8 @@ def commands():
             "attention-layers": row("--attention-layers", "1"), "component-layers": row("--component-layers", "1"), "logits": row("--logits"), "pool": row("--pool", "cls"),
             "window": row("--window", "8"), "stride": row("--stride", "2", beside=["--window", "8"], alone=REFUSED), "batch-tokens": row("--batch-tokens", "8"),
             "resume": row("--resume"), "out": row("--out", "o.npy", tail=[], fails=2),
-            "shard": row("--shard", "1", both=["--file", "{X}/lines.txt"], beside=["--shards", "2"], tail=["-o", "o.npy"], fails=2)}),
+            "shard": row("--shard", "1", both=["--file", "{X}/lines.txt"], beside=["--shards", "2"], tail=["-o", "o.npy"], fails=2),
+            "shards": row("--shards", "2", both=["--file", "{X}/lines.txt"], beside=["--shard", "1"], tail=["-o", "o.npy"], fails=2)}),
         "tokenize": task("tokenize", "sequence", TEXT, strict=refused("--strict", both=["--file", "{X}/broken.txt"])),
         "fill-mask": task("fill-mask", "mlm", MASKED, **masked, **{"mlm-decoder": decoder, "compare": row("--compare")}),
         "detect": task("detect", "rtd", TEXT, threshold=row("--threshold", "0.01")),
@@ -312,50 +334,55 @@ def commands():
         "tag": task("tag", "token", TEXT, grouping=row("--grouping", "none")),
         "answer": Base(["answer", "{X}/qa"], ["--question", "who?", "--context", TEXT], [], {
             "question": row(input=["--question", "where?", "--context", TEXT]), "context": row(input=["--question", "who?", "--context", OTHER]), "file": row(input=["--file", "{X}/questions.jsonl"]),
-            "jsonl": refused("--jsonl", both=["--file", "{X}/lines.txt"]), "max-answer": row("--max-answer", "1"), "max-tokens": row("--max-tokens", "20"),
-            "strict": refused("--strict", both=["--file", "{X}/questions-broken.jsonl"])}),
+            "jsonl": same(["--jsonl"], "a first line that is an object is recognised, and said", both=["--file", "{X}/questions.txt"]), "precision": row("--precision", "int8", tail=["--json"]), "max-answer": row("--max-answer", "1"), "max-tokens": row("--max-tokens", "20"),
+            "strict": refused("--strict", both=["--question", "who \udcff?", "--context", TEXT])}),
         "eval": Base(["eval", "{X}/sequence"], ["{X}/labels.tsv"], [], {
-            **look_rows(), "score": told("--score", "rtd", both=["{X}/rtd", "--minimal-pairs", "{X}/pairs.jsonl"]), "mlm-decoder": row("--mlm-decoder", "plain"), "pair-scores": row("--pair-scores", "s.jsonl"), "against": row("--against", "int8"), "strict": refused("--strict", both=["{X}/broken.tsv"]), "minimal-pairs": row(input=["{X}/mlm", "--minimal-pairs", "{X}/pairs.jsonl"]),
+            **look_rows(), "score": refused("--score", "rtd", head=["eval", "{X}/mlm"], both=MINIMAL), "mlm-decoder": row("--mlm-decoder", "plain", head=["eval", "{X}/mlm"], both=MINIMAL, tail=["--pair-scores", "s.jsonl"]),
+            "pair-scores": row("--pair-scores", "s.jsonl", head=["eval", "{X}/mlm"], both=MINIMAL), "against": row("--against", "int8"), "strict": refused("--strict", both=["{X}/broken.tsv"]), "minimal-pairs": row("--minimal-pairs", "{X}/pairs.jsonl", head=["eval", "{X}/mlm"], both=[], fails=2),
             "precision": row("--precision", "int8", tail=["--json"]), "max-tokens": row("--max-tokens", "6", tail=["--json"]), "reference": row("--reference", "microsoft", tail=["--json"]),
             "ablate": row("--ablate", "c2p@all", tail=["--json"])}),
         "attribute": task("attribute", "mlm", SEEN_MASKED, "--json", "--steps", "4", **{
-            **look_rows("--steps", "4"), "head": row("--head", "mlm"), "class": told("--class", "1"), "answer": row("--answer", "a"), "token": told("--token", "2"), "of": row("--of", "log-probability"),
+            **look_rows("--steps", "4"), "head": refused("--head", "sequence"), "class": told("--class", "1"), "answer": row("--answer", "a"), "token": told("--token", "2"), "of": row("--of", "log-probability"),
             "mlm-decoder": decoder, "method": row("--method", "gradient-input", tail=["--json"]), "baseline": row("--baseline", "zero"), "parts": row("--parts", "words"), "steps": row("--steps", "8", tail=["--json"]),
             "anonymous": [looks("--anonymous", tail=["--steps", "4", "-o", "p.svg"]), told("--anonymous")], "numbers": row("--numbers", "n.csv"), "latex": [row("--latex", "t.tex", tail=["--steps", "4", "-o", "p.pdf"]), told("--latex", "t.tex")],
             "text": [row(input=["--text", MASKED]), row("--text", MASKED)], "file": row(input=["--file", "{X}/masked.txt"]), "jsonl": masked["jsonl"], "strict": masked["strict"],
-            "max-tokens": row("--max-tokens", "12")}),
-        "info": Base(["info", "{X}/mlm"], [], [], {"reference": row("--reference", "microsoft", tail=["--json"])}),
-        "pack": Base(["pack", "packed"], [], [], {"check": row("--check")}),
+            "max-tokens": row("--max-tokens", "12"), "precision": refused("--precision", "int8"), "json": row("--json", tail=["--steps", "4"])}),
+        "info": Base(["info", "{X}/mlm"], [], [], {"isa": row("--isa", "scalar"), "reference": row("--reference", "microsoft", tail=["--json"])}),
+        "pack": Base(["pack", "mlm"], [], [], {"check": row("--check", fails=0)}, copies="mlm"),
         "examples": Base(["examples"], ["d"], [], {}),
         "completion": Base(["completion"], ["zsh"], [], {}),
-        "merge": Base(["merge"], ["{X}/v.jsonl.shards"], ["-o", "all.jsonl"], {"verify": row("--verify", tail=[]), "audit": row("--audit", "100%"), "model": told("--model", "{X}/mlm"),
-            "file": told("--file", "{X}/lines.txt"), "seed": told("--seed", "7"), "out": row("--out", "some.jsonl", tail=[])}),
+        "merge": Base(["merge"], ["{X}/v.jsonl.shards"], ["-o", "all.jsonl"], {
+            "verify": row("--verify", tail=[], fails=2), "audit": row("--audit", "100%", beside=THERE, alone=REFUSED), "model": row("--model", "{X}/mlm", beside=["--audit", "100%", "--file", "{X}/lines.txt"], fails=3, alone=REFUSED),
+            "file": row("--file", "{X}/lines.txt", beside=["--audit", "100%", "--model", "{X}/mlm"], fails=3, alone=REFUSED), "seed": row("--seed", "7", beside=["--audit", "50%", *THERE]),
+            "threads": [same(["--threads", "2"], SAME_BITS, beside=["--audit", "100%", "--seed", "1", *THERE], alone=REFUSED), said("--threads", "2")], "isa": said("--isa", "scalar"), "out": row("--out", "some.jsonl", tail=[], fails=2)}),
         "report": Base(["report", "{X}/mlm"], ["--text", SEEN], ["-o", "r"], {
             "with": row("--with", "latency"), "tokens": row("--tokens", "8"), "depth": row("--depth", "1"), "reps": row("--reps", "2", beside=["--tokens", "8", "--depth", "1"]),
             "skip": row("--skip", "receptive-field"), "training-log": row("--training-log", "{X}/run"), "live": told("--live"), "no-model": told("--no-model"), "modules": told("--modules", "{X}"),
             "layers": looks("--layers", "1"), "heads": looks("--heads", "1"), "out": row("--out", "page.html", tail=[])}),
         "receptive-field": Base(["receptive-field", "{X}/mlm"], [], [], {
             **look_rows(), "tokens": row("--tokens", "8"), "depth": row("--depth", "1"), "plot": row("--plot", "p.svg"), "behaviour": row("--behaviour"),
-            "behaviour-depth": row("--behaviour-depth", "1", beside=["--behaviour"]), "behaviour-tokens": row("--behaviour-tokens", "20", beside=["--behaviour"]), "influence": row("--influence"),
+            "behaviour-depth": row("--behaviour-depth", "1", beside=["--behaviour"]), "behaviour-tokens": row("--behaviour-tokens", "4", beside=["--behaviour"]), "influence": row("--influence"),
             "influence-tokens": row("--influence-tokens", "32", beside=["--influence"]), "influence-sources": row("--influence-sources", "2", beside=["--influence"]),
             "text": row("--text", SEEN, beside=["--influence"]), "ids": row("--ids", "1,9,30,12,40,17,2", beside=["--influence"]), "ablate": row("--ablate", "c2p@all", beside=["--influence"]),
             "seed": row("--seed", "7", beside=["--influence"]), "rows": row("--rows"), "memory-limit": refused("--memory-limit", "1K", beside=["--influence"]),
             "threads": same(["--threads", "2"], SAME_BITS, beside=["--influence"], alone=SAME), "isa": same(["--isa", "scalar"], SAME_BITS, beside=["--influence"], alone=SAME)}),
         "verify": Base(["verify", "{X}/mlm"], ["--text", SEEN], ["--json", "--isa", "scalar"], {
-            **look_rows("--isa", "scalar"), "tokens": row(input=["--tokens", "8"]), "expected": row("--expected", "{X}/states.safetensors"), "allow-extra": row("--allow-extra", beside=["--expected", "{X}/states-more.safetensors"], fails=3),
-            "mutate": row("--mutate", "no_clamp", tail=["--json"]), "publish": row("--publish", input=[], tail=[]), "audit": row(input=["--audit", "{X}/run"]),
-            "segments": row("--segments", "2", both=["--audit", "{X}/run", "--seed", "1"]), "generator": told("--generator", "{X}/mlm", both=["--audit", "{X}/run", "--seed", "1"]),
-            "commit": row("--commit", both=["--audit", "{X}/run", "--seed", "1"], tail=[]), "published": refused("--published", "x", both=["--audit", "{X}/run", "--seed", "1"]),
+            **look_rows("--isa", "scalar"), "tokens": row(input=["--tokens", "8"]), "expected": row(input=["--expected", "{X}/states.safetensors"]), "allow-extra": row("--allow-extra", both=["--expected", "{X}/states-more.safetensors"], fails=3),
+            "mutate": row("--mutate", "no_clamp", head=["verify"], both=["--mutate", "p2c_ji"], tail=["--json"], fails=1), "publish": row("--publish", head=["verify", MADE_UP], both=[], tail=[]),
+            "seed": [row("--seed", "7", both=["--tokens", "8"]), said("--seed", "7")], "audit": row(input=AUDIT),
+            "segments": row("--segments", "2", both=AUDIT), "generator": told("--generator", "{X}/mlm", both=AUDIT),
+            "commit": row("--commit", both=AUDIT, tail=[]), "published": refused("--published", "x", both=AUDIT),
             "format": row("--format", "csv", tail=[]), "json": row("--json", tail=[]), "isa": row("--isa", "scalar", tail=[]),
             "threads": same(["--threads", "2"], SAME_BITS)}),
-        "train": Base(["train"], ["list"], []), "finetune": Base(["finetune"], ["list"], []),
-        "train mlm": Base(["train", "mlm", "{X}/mlm"], ["--file", "{X}/corpus.txt"], TRAINED, training("mlm", "03-v3-mlm-emd", "{X}/held.txt", **LANGUAGE, config=row(input=["--config", "{X}/new", "--file", "{X}/corpus.txt"]))),
-        "train rtd": Base(["train", "rtd", "{X}/rtd"], ["--generator", "{X}/mlm", "--file", "{X}/corpus.txt"], TRAINED, training("rtd", "11-v3-rtd", "{X}/held.txt", **{**LANGUAGE, "generator": row(input=["--file", "{X}/corpus.txt"]),
+        "train": Base(["train"], ["list"], [], {"help": row("--help", fails=2), "version": row("--version", fails=2)}),
+        "finetune": Base(["finetune"], ["list"], [], {"help": row("--help", fails=2), "version": row("--version", fails=2)}),
+        "train mlm": Base(["train", "mlm", "{X}/mlm"], ["--file", "{X}/corpus.txt"], TRAINED, training(["train", "mlm"], "03-v3-mlm-emd", "{X}/held.txt", **LANGUAGE, config=row(input=["--config", "{X}/new", "--file", "{X}/corpus.txt"]))),
+        "train rtd": Base(["train", "rtd", "{X}/rtd"], ["--generator", "{X}/mlm", "--file", "{X}/corpus.txt"], TRAINED, training(["train", "rtd"], "11-v3-rtd", "{X}/held.txt", **{**LANGUAGE, "generator": row(input=["--file", "{X}/corpus.txt"]),
             "rtd-weight": row("--rtd-weight", "10"), "sharing": row("--sharing", "es"), "coupled": row("--coupled")})),
-        "finetune sequence": Base(["finetune", "sequence", "{X}/sequence"], ["--examples", "{X}/labels.tsv"], TRAINED, training("sequence", "07-v1-sequence-types", "{X}/held.tsv")),
-        "finetune choice": Base(["finetune", "choice", "{X}/sequence", "--new-head"], ["--examples", "{X}/choices.tsv"], TRAINED, training("choice", "18-v3-choice", "{X}/choices.tsv")),
-        "finetune token": Base(["finetune", "token", "{X}/token"], ["--examples", "{X}/tags.tsv"], TRAINED, training("token", "08-v2-conv-token", "{X}/tags.tsv")),
-        "finetune qa": Base(["finetune", "qa", "{X}/qa"], ["--examples", "{X}/squad.jsonl"], TRAINED, training("qa", "10-v3-qa", "{X}/squad.jsonl")),
+        "finetune sequence": Base(["finetune", "sequence", "{X}/sequence"], ["--examples", "{X}/labels.tsv"], TRAINED, training(["finetune", "sequence"], "07-v1-sequence-types", "{X}/held.tsv")),
+        "finetune choice": Base(["finetune", "choice", "{X}/sequence", "--new-head"], ["--examples", "{X}/choices.tsv"], TRAINED, training(["finetune", "choice"], "18-v3-choice", "{X}/choices.tsv")),
+        "finetune token": Base(["finetune", "token", "{X}/token"], ["--examples", "{X}/tags.tsv"], TRAINED, training(["finetune", "token"], "08-v2-conv-token", "{X}/tags.tsv")),
+        "finetune qa": Base(["finetune", "qa", "{X}/qa"], ["--examples", "{X}/squad.jsonl"], TRAINED, training(["finetune", "qa"], "10-v3-qa", "{X}/squad.jsonl")),
         "train tokenizer": Base(["train", "tokenizer"], ["--file", "{X}/corpus.txt"], ["--vocabulary", "60", "-o", "t"], {
             "file": row(input=["--file", "{X}/more.txt"]), "vocabulary": row("--vocabulary", "50", tail=["-o", "t"], fails=3), "depth": row("--depth", "2"), "width": row("--width", "64"), "head-count": row("--head-count", "2"),
             "out": row("--out", "u", tail=["--vocabulary", "60"], fails=2)}),
@@ -377,17 +404,28 @@ def commands():
     }
     short = ["--layers", "1,2", "--heads", "0,1"]
     curves = {"ribbon": row("--ribbon", "0.2")}
-    beside_kind = {"query": ["--query", "3"], "difference": ["--ablate", "p2c@1"], "trace": ["--mask-word", "house"]}
+    beside_kind = {"query": ["--query", "3"], "difference": ["--ablate", "p2c@1"], "trace": ["--mask-word", "sea"]}
+    drawn_in_words, merged = {"words": looks("--words")}, {"pieces": row("--pieces")}
+    silent = {"no-notes": Row(["--no-notes"], FREE, "there may be no sentence")}
     of_kind = {
-        "shares": {"measure": row("--measure", "kl"), "form": looks("--form", "bars")}, "distance": {**curves, "statistic": row("--statistic", "mean")},
-        "kernel": {**curves, "statistic": row("--statistic", "median")}, "query": {"query": row("--query", "4")}, "lines": {"query": row("--query", "3"), "cutoff": looks("--cutoff", "0.5")},
-        "difference": {"minus": row("--minus", "{X}/rtd"), "minus-ablate": row("--minus-ablate", "c2p@1")},
-        "trace": {"text": [row(input=["--text", SEEN_MASKED.replace("sea", "house")]), told("--text", SEEN_MASKED)], "corrupted": row("--corrupted", SEEN_MASKED.replace("old", "new")), "mask-word": row("--mask-word", "sea"), "swap": row("--swap", "old,sea"),
-                  "noise": row("--noise", "sea"), "noise-scale": row("--noise-scale", "1", beside=["--noise", "sea"]), "answer": row("--answer", "a"), "class": told("--class", "1"), "at": row("--at", "3"),
+        "grid": {"signed-palette": [said("--signed-palette", "magma"), looks("--signed-palette", "magma", beside=["--components", "c2p"])], "palette": [looks("--palette", "magma"), said("--palette", "magma", beside=["--components", "c2p"])],
+                 "center": [said("--center", "none"), looks("--center", "none", beside=["--components", "c2p"])], "log": [looks("--log"), said("--log", beside=["--components", "c2p"])], "scale": refused("--scale", "panel"), "dpi": said("--dpi", "50")},
+        "shares": {"measure": looks("--measure", "kl"), "signed-palette": told("--signed-palette", "magma"), "form": looks("--form", "bars")}, "distance": {**curves, "statistic": looks("--statistic", "mean"), "center": [row("--center", "none"), said("--center", "none", beside=["--components", "probs"], alone=CHANGES)]},
+        "kernel": {**curves, "statistic": looks("--statistic", "median"), "center": row("--center", "none"), "row": refused("--row", "1", both=["--input", "{X}/two.json"]), "seed": looks("--seed", "7"),
+                   "text": [row(input=["--text", OTHER_SEEN]), row("--text", OTHER_SEEN)]}, "query": {"query": row("--query", "4")}, "lines": {"query": row("--query", "3"), "cutoff": looks("--cutoff", "0.5"), "center": [said("--center", "none"), looks("--center", "none", beside=["--components", "c2p"])], "width-mm": looks("--width-mm", "60")},
+        "difference": {"minus": row("--minus", "{X}/rtd"), "minus-ablate": row("--minus-ablate", "c2p@1", beside=["--minus", "{X}/mlm"], alone=REFUSED), "file": row(input=["--text", OTHER_SEEN]),
+                       "text": [row(input=["--text", OTHER_SEEN]), refused("--text", OTHER_SEEN)]},
+        "error": {"isa": looks("--isa", "scalar"), **drawn_in_words, **merged}, "value-weighted": {**drawn_in_words, **merged}, "four-types": {**drawn_in_words, **merged},
+        "delta": {**drawn_in_words, **merged}, "": silent, "components": silent, "rollout": {"scale": looks("--scale", "shared")},
+        "trace": {"text": [row(input=["--text", SEEN_MASKED.replace("old", "new")]), said("--text", SEEN_MASKED)], "file": row(input=["--file", "{X}/seen.txt"]), "strict": refused("--strict", both=["--file", "{X}/masked-broken.txt"]),
+                  "max-tokens": told("--max-tokens", "6"), "ids": refused(input=["--ids", "1,9,30"]), "input": refused(input=["--input", "{X}/ids.json"]), "row": told("--row", "1", both=["--text", SEEN_MASKED, "--text", SEEN_MASKED.replace("old", "new")]),
+                  "corrupted": row("--corrupted", SEEN_MASKED.replace("old", "new"), head=TRACE, fails=2), "mask-word": row("--mask-word", "stood"), "swap": row("--swap", "old,sea", head=TRACE, fails=2),
+                  "noise": row("--noise", "sea", head=TRACE, fails=2), "noise-scale": [row("--noise-scale", "1", head=TRACE, beside=["--noise", "sea"], alone=FREE), refused("--noise-scale", "1")],
+                  "seed": [row("--seed", "7", head=TRACE, beside=["--noise", "sea"], alone=FREE), said("--seed", "7")], "answer": row("--answer", "a"), "class": told("--class", "1"), "at": row("--at", "3"),
                   "mlm-decoder": decoder, "direction": row("--direction", "corrupt"), "what": row("--what", "states")},
     }
     for kind in ("", "components", "grid", "mean", "rollout", "shares", "entropy", "distance", "delta", "difference", "query", "lines", "value-weighted", "four-types", "kernel", "embeddings", "error", "trace"):
-        found[f"attention {kind}".rstrip()] = figure(kind, *(short if kind != "embeddings" else ()), *beside_kind.get(kind, ()), **of_kind.get(kind, {}))
+        found[f"attention {kind}".rstrip()] = figure(kind, *(short if kind != "embeddings" else ()), beside=beside_kind.get(kind, ()), **of_kind.get(kind, {}))
     return found
 
 
@@ -402,7 +440,7 @@ class Crossing:
     def run(self, row, with_option, company=True):
         given = row.both if row.both is not None else row.input if with_option and row.input is not None else self.base.input
         tail = self.base.tail if row.tail is None else row.tail
-        words = [*self.base.head, *given, *(row.beside if company else ()), *tail, *(row.words if with_option else ())]
+        words = [*(self.base.head if row.head is None else row.head), *given, *(row.beside if company else ()), *tail, *(row.words if with_option else ())]
         key = tuple(words)
         if key not in self.kept:
             self.kept[key] = self.fresh([word.replace("{X}", str(self.inputs)).replace("{T}", TRAINED_CASES) for word in words])
@@ -410,6 +448,8 @@ class Crossing:
 
     def fresh(self, words):
         with tempfile.TemporaryDirectory(dir=self.bench.folder) as folder:
+            if self.base.copies:
+                shutil.copytree(self.inputs / self.base.copies, pathlib.Path(folder, self.base.copies))
             done = subprocess.run(self.bench.command(words), cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, env=self.bench.environment({"OMP_NUM_THREADS": "1"}), timeout=120, check=False)
             return Words(done, pathlib.Path(folder), self.base.measures)
 
@@ -430,6 +470,8 @@ class Crossing:
         differs = found.answer != plain.answer
         looks = differs or found.look != plain.look
         noted = found.notes() - plain.notes()
+        if outcome == FREE:
+            return ""
         if outcome == TOLD:
             return "" if refused or looks or noted else "nothing differs, and nothing is said"
         if refused != (outcome == REFUSED):
