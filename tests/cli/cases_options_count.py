@@ -5,7 +5,7 @@ Commands and options are those that `completion` lists; each has a row here, and
     CHANGES   other numbers, words or files than without the option
     LOOKS     another picture or text of the same numbers
     REFUSED   a sentence, and no result
-    SAID      the same result, and a note
+    SAID      the same numbers, and a note
     SAME      the same result; the row says why
     TOLD      any of the first four: there is no silence
     FREE      whatever comes; the row says why it cannot be known
@@ -148,9 +148,10 @@ class Words:
 
     def flatten(self, place, one):
         if isinstance(one, dict):
-            self.answer[place] = sorted(key for key in one if key not in HOW)
+            passed = HOW | {key for key in one if self.measures and (key.endswith("_bytes") or key == "warm")}
+            self.answer[place] = sorted(key for key in one if key not in passed)
             for key, value in one.items():
-                if key not in HOW:
+                if key not in passed:
                     self.flatten(f"{place}.{key}", value)
         elif self.measures and isinstance(one, float):
             self.answer[place] = "measured"
@@ -166,7 +167,7 @@ class Words:
 
 
 HOW = {"command", "seconds", "date", "environment", "recipe", "options", "arguments"}  # members that repeat how something was made
-BESIDE = {"training.json", "recipe.json", "training.safetensors"}  # files that do
+BESIDE = {"commands.sh", "training.json", "recipe.json", "training.safetensors"}  # files that do
 
 
 def digest(data):
@@ -221,6 +222,11 @@ def make_inputs(bench, folder):
     for name in ("run", "run-2"):
         bench.fine(*run, place + "/" + name, "--chain", "--chain-every", "1", "--keep-every", "1", "--seed", str(len(name)))
     bench.fine("encode", place + "/mlm", "--text", SEEN, "-o", place + "/states.safetensors")
+    sample = json.loads(pathlib.Path(SAMPLE).read_text())
+    (folder / "other.json").write_text(json.dumps({**sample, "environment": {**sample["environment"], "cpu": "another"}}))
+    for name, lines in (("choices.tsv", 3), ("squad.jsonl", 3), ("tags.tsv", 21)):
+        first, suffix = name.split(".")
+        (folder / f"{first}-2.{suffix}").write_text("".join((folder / name).read_text().splitlines(True)[:lines]))
     tensors, _ = read_tensors(folder / "states.safetensors")
     write_tensors(folder / "states-more.safetensors", {**tensors, "more": Tensor("F32", [1], array.array("f", [1]))})
     for shard in ("0", "1"):
@@ -282,7 +288,7 @@ def measured(*head, **rows):
 TRAINED = ["--sequence-tokens", "48", "--batch-sequences", "2", "--steps", "3", "--threads", "1", "-o", "run"]
 RUNS = {
     "eval-every": row("--eval-every", "2", beside=["--eval", "{held}"]), "sequence-tokens": row("--sequence-tokens", "32"), "batch-sequences": row("--batch-sequences", "3"),
-    "batch-tokens": row("--batch-tokens", "100"), "steps": row("--steps", "4"), "resume": same(["--resume"], "a folder that is empty is begun"),
+    "batch-tokens": row("--batch-tokens", "60"), "steps": row("--steps", "4"), "resume": refused("--resume"),
     "checkpoint-minutes": same(["--checkpoint-minutes", "0"], "a run that ends at once is over before"), "checkpoint-every": row("--checkpoint-every", "2"),
     "keep": row("--keep", "1", beside=["--checkpoint-every", "1"], alone=SAME), "keep-every": row("--keep-every", "1"), "stop-at": row("--stop-at", "2"),
     "bad-steps": same(["--bad-steps", "2"], "all steps are finite"), "save-dtype": row("--save-dtype", "f16"), "freeze": row("--freeze", "embeddings"), "chain": row("--chain"),
@@ -290,13 +296,13 @@ RUNS = {
     "warmup": row("--warmup", "2"), "learning-rate": row("--learning-rate", "0.01"), "weight-decay": row("--weight-decay", "0.5"), "beta1": row("--beta1", "0.5"), "beta2": row("--beta2", "0.5"),
     "epsilon": row("--epsilon", "0.1"), "clip": row("--clip", "0.001"), "layer-decay": row("--layer-decay", "0.5"), "dropout": row("--dropout", "0.3"),
     "micro-tokens": same(["--micro-tokens", "48"], "parts of a step are the same bits"), "recompute": same(["--recompute"], "layers run twice are the same bits"),
-    "virtual-shards": row("--virtual-shards", "2"), "json": row("--json"), "out": row("--out", "walk"), "labels": row("--labels", "3"),
+    "virtual-shards": row("--virtual-shards", "1"), "json": row("--json"), "out": row("--out", "walk", tail=TRAINED[:-2], fails=2), "labels": told("--labels", "3"),
     "sift": row("--sift", "1"), "perturb": row("--perturb", "raw", beside=["--sift", "1"]), "sift-step": row("--sift-step", "0.1", beside=["--sift", "1"]),
     "sift-start": row("--sift-start", "0.5", beside=["--sift", "1"]), "patience": row("--patience", "1", beside=["--eval", "{held}", "--eval-every", "1", "--learning-rate", "0"], alone=REFUSED),
 }
 LANGUAGE = {
     "file": row(input=["--file", "{X}/more.txt"]), "eval": row("--eval", "{X}/held.txt"), "sequences": row("--sequences", "lines"), "masking": row("--masking", "uniform"),
-    "mask-probability": row("--mask-probability", "0.4"), "max-ngram": row("--max-ngram", "3"), "head": row("--head", "mlm"), "drop": row("--drop", "lm_predictions*"),
+    "mask-probability": row("--mask-probability", "0.4"), "max-ngram": row("--max-ngram", "3"), "head": row("--head", "mlm"), "drop": told("--drop", "lm_predictions*"),
 }
 
 
@@ -305,8 +311,10 @@ def training(words, case, held, /, **rows):
     batch, head = golden + "/batch.safetensors", [*words, golden]
     of_batches = {"one-batch": row("--one-batch", batch, head=head, both=["--gradients", "g.safetensors"], tail=["--threads", "1"], fails=2),
                   "batches": row("--batches", "{X}/" + case + ".safetensors", head=head, both=["--steps", "1", "-o", "run"], tail=["--threads", "1"], fails=2),
-                  "gradients": row("--gradients", "g.safetensors", head=head, both=["--one-batch", batch], tail=["--threads", "1"], fails=2)}
-    found = {**RUNS, **of_batches, "examples": row(input=["--examples", held]), "cut": row("--cut", beside=["--sequence-tokens", "12"], fails=3), "drop": row("--drop", "deberta.embeddings.LayerNorm*"), "eval": row("--eval", held), **rows}
+                  "gradients": row("--gradients", "g.safetensors", head=head, both=["--one-batch", batch], tail=["--threads", "1"])}
+    cut = ["--sequence-tokens", "12", *TRAINED[2:]]
+    learned = {} if words[0] == "train" else {"examples": row(input=["--examples", held]), "cut": row("--cut", tail=cut, fails=3), "drop": refused("--drop", "embeddings.LayerNorm*"), "sequence-tokens": refused("--sequence-tokens", "12")}
+    found = {**RUNS, **of_batches, **learned, "eval": row("--eval", held), **rows}
     for name, one in found.items():
         found[name] = dataclasses.replace(one, beside=[word.replace("{held}", held) for word in one.beside])
     return found
@@ -347,18 +355,18 @@ def commands():
             "anonymous": [looks("--anonymous", tail=["--steps", "4", "-o", "p.svg"]), told("--anonymous")], "numbers": row("--numbers", "n.csv"), "latex": [row("--latex", "t.tex", tail=["--steps", "4", "-o", "p.pdf"]), told("--latex", "t.tex")],
             "text": [row(input=["--text", MASKED]), row("--text", MASKED)], "file": row(input=["--file", "{X}/masked.txt"]), "jsonl": masked["jsonl"], "strict": masked["strict"],
             "max-tokens": row("--max-tokens", "12"), "precision": refused("--precision", "int8"), "json": row("--json", tail=["--steps", "4"])}),
-        "info": Base(["info", "{X}/mlm"], [], [], {"isa": row("--isa", "scalar"), "reference": row("--reference", "microsoft", tail=["--json"])}),
-        "pack": Base(["pack", "mlm"], [], [], {"check": row("--check", fails=0)}, copies="mlm"),
+        "info": Base(["info", "{X}/mlm"], [], [], {"isa": row("--isa", "scalar"), "reference": Row(["--reference", "microsoft"], FREE, "the advice on lengths depends on it in few models")}),
+        "pack": Base(["pack", "mlm"], [], [], {"check": refused("--check")}, copies="mlm"),
         "examples": Base(["examples"], ["d"], [], {}),
         "completion": Base(["completion"], ["zsh"], [], {}),
         "merge": Base(["merge"], ["{X}/v.jsonl.shards"], ["-o", "all.jsonl"], {
-            "verify": row("--verify", tail=[], fails=2), "audit": row("--audit", "100%", beside=THERE, alone=REFUSED), "model": row("--model", "{X}/mlm", beside=["--audit", "100%", "--file", "{X}/lines.txt"], fails=3, alone=REFUSED),
+            "verify": row("--verify", tail=[], fails=2), "audit": row("--audit", "100%", beside=THERE, alone=REFUSED), "model": row("--model", "{X}/mlm", beside=["--audit", "100%", "--file", "{X}/lines.txt"], fails=3, alone=FREE),
             "file": row("--file", "{X}/lines.txt", beside=["--audit", "100%", "--model", "{X}/mlm"], fails=3, alone=REFUSED), "seed": row("--seed", "7", beside=["--audit", "50%", *THERE]),
-            "threads": [same(["--threads", "2"], SAME_BITS, beside=["--audit", "100%", "--seed", "1", *THERE], alone=REFUSED), said("--threads", "2")], "isa": said("--isa", "scalar"), "out": row("--out", "some.jsonl", tail=[], fails=2)}),
+            "threads": [same(["--threads", "2"], SAME_BITS, beside=["--audit", "100%", "--seed", "1", *THERE], alone=SAME), said("--threads", "2")], "isa": said("--isa", "scalar"), "out": row("--out", "some.jsonl", tail=[], fails=2)}),
         "report": Base(["report", "{X}/mlm"], ["--text", SEEN], ["-o", "r"], {
             "with": row("--with", "latency"), "tokens": row("--tokens", "8"), "depth": row("--depth", "1"), "reps": row("--reps", "2", beside=["--tokens", "8", "--depth", "1"]),
             "skip": row("--skip", "receptive-field"), "training-log": row("--training-log", "{X}/run"), "live": told("--live"), "no-model": told("--no-model"), "modules": told("--modules", "{X}"),
-            "layers": looks("--layers", "1"), "heads": looks("--heads", "1"), "out": row("--out", "page.html", tail=[])}),
+            "isa": row("--isa", "scalar"), "out": row("--out", "page.html", tail=[])}),
         "receptive-field": Base(["receptive-field", "{X}/mlm"], [], [], {
             **look_rows(), "tokens": row("--tokens", "8"), "depth": row("--depth", "1"), "plot": row("--plot", "p.svg"), "behaviour": row("--behaviour"),
             "behaviour-depth": row("--behaviour-depth", "1", beside=["--behaviour"]), "behaviour-tokens": row("--behaviour-tokens", "4", beside=["--behaviour"]), "influence": row("--influence"),
@@ -376,28 +384,28 @@ def commands():
             "threads": same(["--threads", "2"], SAME_BITS)}),
         "train": Base(["train"], ["list"], [], {"help": row("--help", fails=2), "version": row("--version", fails=2)}),
         "finetune": Base(["finetune"], ["list"], [], {"help": row("--help", fails=2), "version": row("--version", fails=2)}),
-        "train mlm": Base(["train", "mlm", "{X}/mlm"], ["--file", "{X}/corpus.txt"], TRAINED, training(["train", "mlm"], "03-v3-mlm-emd", "{X}/held.txt", **LANGUAGE, config=row(input=["--config", "{X}/new", "--file", "{X}/corpus.txt"]))),
-        "train rtd": Base(["train", "rtd", "{X}/rtd"], ["--generator", "{X}/mlm", "--file", "{X}/corpus.txt"], TRAINED, training(["train", "rtd"], "11-v3-rtd", "{X}/held.txt", **{**LANGUAGE, "generator": row(input=["--file", "{X}/corpus.txt"]),
-            "rtd-weight": row("--rtd-weight", "10"), "sharing": row("--sharing", "es"), "coupled": row("--coupled")})),
+        "train mlm": Base(["train", "mlm", "{X}/mlm"], ["--file", "{X}/corpus.txt"], TRAINED, training(["train", "mlm"], "03-v3-mlm-emd", "{X}/held.txt", **LANGUAGE, config=row("--config", "{X}/new", head=["train", "mlm"], both=["--file", "{X}/corpus.txt"], fails=2))),
+        "train rtd": Base(["train", "rtd", "{X}/rtd"], ["--generator", "{X}/mlm", "--file", "{X}/corpus.txt"], TRAINED, training(["train", "rtd"], "11-v3-rtd", "{X}/held.txt", **{**LANGUAGE, "generator": row("--generator", "{X}/mlm", head=["train", "rtd", "{X}/rtd"], both=["--file", "{X}/corpus.txt"], fails=2), "file": row(input=["--generator", "{X}/mlm", "--file", "{X}/more.txt"]),
+            "rtd-weight": row("--rtd-weight", "10"), "sharing": row("--sharing", "none"), "coupled": row("--coupled")})),
         "finetune sequence": Base(["finetune", "sequence", "{X}/sequence"], ["--examples", "{X}/labels.tsv"], TRAINED, training(["finetune", "sequence"], "07-v1-sequence-types", "{X}/held.tsv")),
-        "finetune choice": Base(["finetune", "choice", "{X}/sequence", "--new-head"], ["--examples", "{X}/choices.tsv"], TRAINED, training(["finetune", "choice"], "18-v3-choice", "{X}/choices.tsv")),
-        "finetune token": Base(["finetune", "token", "{X}/token"], ["--examples", "{X}/tags.tsv"], TRAINED, training(["finetune", "token"], "08-v2-conv-token", "{X}/tags.tsv")),
-        "finetune qa": Base(["finetune", "qa", "{X}/qa"], ["--examples", "{X}/squad.jsonl"], TRAINED, training(["finetune", "qa"], "10-v3-qa", "{X}/squad.jsonl")),
+        "finetune choice": Base(["finetune", "choice", "{X}/sequence", "--new-head"], ["--examples", "{X}/choices.tsv"], TRAINED, training(["finetune", "choice"], "18-v3-choice", "{X}/choices-2.tsv", **{"new-head": row("--new-head", head=["finetune", "choice", "{X}/sequence"], fails=3)})),
+        "finetune token": Base(["finetune", "token", "{X}/token"], ["--examples", "{X}/tags.tsv"], TRAINED, training(["finetune", "token"], "08-v2-conv-token", "{X}/tags-2.tsv")),
+        "finetune qa": Base(["finetune", "qa", "{X}/qa"], ["--examples", "{X}/squad.jsonl"], TRAINED, training(["finetune", "qa"], "10-v3-qa", "{X}/squad-2.jsonl")),
         "train tokenizer": Base(["train", "tokenizer"], ["--file", "{X}/corpus.txt"], ["--vocabulary", "60", "-o", "t"], {
             "file": row(input=["--file", "{X}/more.txt"]), "vocabulary": row("--vocabulary", "50", tail=["-o", "t"], fails=3), "depth": row("--depth", "2"), "width": row("--width", "64"), "head-count": row("--head-count", "2"),
             "out": row("--out", "u", tail=["--vocabulary", "60"], fails=2)}),
-        "train plot": Base(["train", "plot"], ["{X}/run"], ["-o", "p.svg"], {**{name: one[0] for name, one in look_rows().items()}, "band": looks("--band", both=["{X}/run", "{X}/run-2"]), "smooth": looks("--smooth", "2"),
+        "train plot": Base(["train", "plot"], ["{X}/run"], ["-o", "p.svg"], {**{name: one[0] for name, one in look_rows().items()}, "band": looks("--band", both=["{X}/run", "{X}/run-2"]), "smooth": looks("--smooth", "2"), "no-notes": Row(["--no-notes"], FREE, "there may be no sentence"),
             "out": row("--out", "q.svg")}),
         "bench": measured(MADE_UP, "--min-time", "0", "--reps", "2", "-n", "8", **{
             "no-peak": row("--no-peak", tail=["--json"]), "tokens": row("--tokens", "16"), "batch": row("--batch", "2"), "mix": row("--mix", "8,16"), "depth": row("--depth", "1"), "attention": row("--attention", "c2c"),
             "position-cache": row("--position-cache", "off"), "reps": row("--reps", "3"), "min-time": row("--min-time", "0.05"), "breakdown": row("--breakdown"), "cold": row("--cold"), "pin": row("--pin"),
-            "roof-share": row("--roof-share", "0")}),
-        "bench requests": measured("requests", MADE_UP, "--requests", "6", lengths=row("--lengths", "short-zipf"), requests=row("--requests", "7"), group=row("--group", "2"), load=row("--load", "0.3")),
+            "roof-share": row("--roof-share", "0", tail=["--json"])}),
+        "bench requests": measured("requests", MADE_UP, "--requests", "6", lengths=row("--lengths", "short-zipf"), requests=row("--requests", "7"), group=row("--group", "2"), load=Row(["--load", "0.3"], FREE, "what it changes is measured")),
         "bench train": measured("train", MADE_UP + ",lm=1", "-n", "8", "-b", "2", "--reps", "1", **{
             "no-peak": row("--no-peak", tail=["--json"]), "tokens": row("--tokens", "16"), "batch": row("--batch", "3"), "labelled": row("--labelled", "0.5"), "head": row("--head", "mlm"), "virtual-shards": row("--virtual-shards", "4"),
-            "micro-tokens": row("--micro-tokens", "8"), "recompute": row("--recompute"), "reps": row("--reps", "2")}),
-        "bench machine": measured("machine"),
-        "bench kernel": measured("kernel", "{X}/problems.txt", "--reps", "2", reps=row("--reps", "3"), cold=row("--cold")),
+            "micro-tokens": row("--micro-tokens", "8"), "recompute": row("--recompute"), "reps": row("--reps", "2"), "seed": Row(["--seed", "7"], FREE, "what it changes is measured")}),
+        "bench machine": measured("machine", threads=Row(["--threads", "2"], FREE, "what it changes is measured")),
+        "bench kernel": measured("kernel", "{X}/problems.txt", "--reps", "2", reps=Row(["--reps", "3"], FREE, "what it changes is measured"), cold=Row(["--cold"], FREE, "what it changes is measured")),
         "bench compare": Base(["bench", "compare"], [SAMPLE, SAMPLE], [], {"by": row("--by", "isa", input=[SAMPLE]), "any-environment": row("--any-environment", both=[SAMPLE, "{X}/other.json"], fails=3)}),
         "bench merge": Base(["bench", "merge"], ["{X}/part-1.json", "{X}/part-2.json"], ["-o", "m.json"], {"out": row("--out", "n.json", tail=[])}),
         "bench plot": Base(["bench", "plot"], [SAMPLE], ["-o", "p.svg"], {**{name: one[0] for name, one in look_rows().items()}, "figure": looks("--figure", "roofline"), "out": row("--out", "q.svg")}),
@@ -419,9 +427,9 @@ def commands():
         "delta": {**drawn_in_words, **merged}, "": silent, "components": silent, "rollout": {"scale": looks("--scale", "shared")},
         "trace": {"text": [row(input=["--text", SEEN_MASKED.replace("old", "new")]), said("--text", SEEN_MASKED)], "file": row(input=["--file", "{X}/seen.txt"]), "strict": refused("--strict", both=["--file", "{X}/masked-broken.txt"]),
                   "max-tokens": told("--max-tokens", "6"), "ids": refused(input=["--ids", "1,9,30"]), "input": refused(input=["--input", "{X}/ids.json"]), "row": told("--row", "1", both=["--text", SEEN_MASKED, "--text", SEEN_MASKED.replace("old", "new")]),
-                  "corrupted": row("--corrupted", SEEN_MASKED.replace("old", "new"), head=TRACE, fails=2), "mask-word": row("--mask-word", "stood"), "swap": row("--swap", "old,sea", head=TRACE, fails=2),
+                  "corrupted": row("--corrupted", SEEN_MASKED.replace("stood beside", "beside stood"), head=TRACE, fails=2), "mask-word": row("--mask-word", "stood"), "swap": row("--swap", "old,sea", head=TRACE, fails=2),
                   "noise": row("--noise", "sea", head=TRACE, fails=2), "noise-scale": [row("--noise-scale", "1", head=TRACE, beside=["--noise", "sea"], alone=FREE), refused("--noise-scale", "1")],
-                  "seed": [row("--seed", "7", head=TRACE, beside=["--noise", "sea"], alone=FREE), said("--seed", "7")], "answer": row("--answer", "a"), "class": told("--class", "1"), "at": row("--at", "3"),
+                  "seed": [row("--seed", "7", head=TRACE, beside=["--noise", "sea"], alone=FREE), said("--seed", "7")], "token-range": looks("--token-range", "2:9"), "drop-special": looks("--drop-special"), "precision": refused("--precision", "int8"), "answer": row("--answer", "a"), "class": told("--class", "1"), "at": row("--at", "3"),
                   "mlm-decoder": decoder, "direction": row("--direction", "corrupt"), "what": row("--what", "states")},
     }
     for kind in ("", "components", "grid", "mean", "rollout", "shares", "entropy", "distance", "delta", "difference", "query", "lines", "value-weighted", "four-types", "kernel", "embeddings", "error", "trace"):
@@ -480,8 +488,8 @@ class Crossing:
             return "the same numbers" + (", drawn otherwise" if looks else "") + (f"; {noted}" if noted else "")
         if outcome == LOOKS and (differs or not looks):
             return "other numbers" if differs else f"the same picture {noted or ''}"
-        if outcome == SAID and (looks or not noted):
-            return "not the same" if looks else "no note"
+        if outcome == SAID and (differs or not noted):
+            return "not the same" if differs else "no note"
         if outcome == SAME and looks:
             return "not the same: " + str([key for key in {**found.answer, **plain.answer} if found.answer.get(key) != plain.answer.get(key)][:3])
         return ""
