@@ -18,7 +18,7 @@ from conftest import ROOT, program_json
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
 from helpers import make_model  # noqa: E402
 
-CHANGES, REFUSED, SAID = "changes", "refused", "said"
+CHANGES, REFUSED, SAID, SILENCE = "changes", "refused", "said", "the same, in silence"
 TEXT = "the old house by the sea stood beside a new store and nobody knew who had opened it"
 OTHER = "a new store opened beside the old house by the sea"
 MASKED = "the old [MASK] stood beside the sea"
@@ -35,7 +35,7 @@ CALLS = {
     "detect": ("rtd", lambda m, **given: m.detect(**{"texts": TEXT, **given})),
     "tag": ("token", lambda m, **given: m.tag(**{"texts": TEXT, **given})),
     "answer": ("qa", lambda m, **given: m.answer(**{"question": "who?", "context": TEXT, **given})),
-    "position_row": ("mlm", lambda m, **given: m.position_row(**{"distance": 11, **given})),
+    "position_row": ("mlm", lambda m, **given: m.position_row(**{"distance": 40, **given})),
     "positions": ("mlm", lambda m, **given: m.positions(**{"layer": 0, **given})),
     "trace": ("mlm", lambda m, **given: m.trace(**{"text": MASKED, "mask_word": "sea", "what": "states", **given})),
     "receptive_field": ("mlm", lambda m, **given: m.receptive_field(**given)),
@@ -72,13 +72,13 @@ ROWS = {
     "tokenize": dict.fromkeys(SETTINGS, TEXTS_ALONE), "detokenize": dict.fromkeys(SETTINGS, TEXTS_ALONE), "digest": dict.fromkeys(SETTINGS, WEIGHTS), "labels": dict.fromkeys(SETTINGS, WEIGHTS),
     "info": {**dict.fromkeys(("c2p@all", "p2c=mean@1", "c2c@1:2"), "ablated= says what it is without"), "int8": CHANGES, "int16": CHANGES},
     "position_row": {**dict.fromkeys(SETTINGS, "rows are of the configuration"), "microsoft": CHANGES},
-    "positions": {**dict.fromkeys(SETTINGS, "the table is of the weights, before any term"), "int8": CHANGES, "int16": CHANGES},
+    "positions": dict.fromkeys(SETTINGS, "the table is of the weights, before any term, and projected in float32"),
     "share": {**dict.fromkeys(("c2p@all", "p2c=mean@1", "c2c@1:2"), REFUSED)},
     "trace": {"layers": REFUSED}, "attribute": {**dict.fromkeys(("c2p@all", "p2c=mean@1", "c2c@1:2", "layers", "int8", "int16"), REFUSED)}, "attention_figure": {"layers": REFUSED},
     "receptive_field": {**dict.fromkeys(SETTINGS, "all follows from config.json"), "layers": REFUSED, "microsoft": CHANGES},
     "receptive_field, influence": dict.fromkeys(("layers", "int8", "int16"), REFUSED),
     "receptive_field, behaviour": dict.fromkeys(("layers", "int8", "int16"), REFUSED),
-    "bench": {**dict.fromkeys(("c2p@all", "p2c=mean@1", "c2c@1:2"), REFUSED), "microsoft": "times are measured, and clamping is in the index"},
+    "bench": {**dict.fromkeys(("c2p@all", "p2c=mean@1", "c2c@1:2"), REFUSED), "microsoft": "times are measured, and clamping is in the index", "threads": None},
 }
 
 
@@ -122,23 +122,26 @@ def whole(folders):
     """{call: what it gives of a model as it is}"""
     found = {}
     for name, (kind, call) in CALLS.items():
-        with deberta_c.Model(folders[kind], threads=1) as model:
-            found[name] = call(model)
+        with deberta_c.Model(folders[kind], threads=1) as model, warnings.catch_warnings(record=True) as notes:
+            warnings.simplefilter("always")
+            found[name] = call(model), noted(notes)
     return found
 
 
+def noted(notes):
+    return {str(one.message) for one in notes if issubclass(one.category, deberta_c.NoteWarning)}
+
+
 def outcome(call, expected):
-    """(what came of a call, what it gave)"""
+    """What came of a call; expected: what it gives, and says, otherwise."""
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:
             found = call()
         except deberta_c.Error as reason:
             assert len(str(reason)) > 20, reason
-            return REFUSED, None
-    if not same(found, expected):
-        return CHANGES, found
-    return SAID if any(issubclass(one.category, deberta_c.NoteWarning) for one in notes) else "the same, in silence", found
+            return REFUSED
+    return CHANGES if not same(found, expected[0]) else SAID if noted(notes) - expected[1] else SILENCE
 
 
 def public():
@@ -166,7 +169,100 @@ def test_settings_of_a_model(folders, whole, setting):
     for name, (kind, call) in CALLS.items():
         expected = ROWS.get(name, {}).get(setting, FOR_ALL.get(setting, CHANGES))
         with deberta_c.Model(folders[kind], **{"threads": 1, **opened}) as model, model.ablate(terms) if terms else contextlib.nullcontext():
-            found, _ = outcome(lambda: call(model), whole[name])
-        if found != (expected if expected in (CHANGES, REFUSED, SAID) else "the same, in silence"):
+            found = outcome(lambda: call(model), whole[name])
+        if expected is not None and found != (expected if expected in (CHANGES, REFUSED, SAID) else SILENCE):
             wrong.append(f"{name}: {found}; expected {expected}")
     assert not wrong, "\n".join(wrong)
+
+
+# The commands of the program that answer the same; what they print beside the package's answer is their line's number.
+COMMANDS = {"classify": ["--text", TEXT], "fill_mask": ["--text", MASKED], "detect": ["--text", TEXT], "tag": ["--text", TEXT], "answer": ["--question", "who?", "--context", TEXT]}
+
+
+def near(one, other):
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(near(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(near, one, other))
+    return abs(one - other) < 1e-6 if isinstance(one, float) else one == other
+
+
+@pytest.mark.parametrize("setting", [name for name, (opened, _) in SETTINGS.items() if "layers" not in opened])
+def test_answers_are_the_program_s(folders, setting):
+    opened, terms = SETTINGS[setting]
+    options = [word for name, value in {**opened, "ablate": terms}.items() if value for word in ("--" + name.replace("_", "-"), str(value))]
+    for name, words in COMMANDS.items():
+        kind, call = CALLS[name]
+        with deberta_c.Model(folders[kind], **{"threads": 1, **opened}) as model, model.ablate(terms) if terms else contextlib.nullcontext():
+            found = call(model)
+        (said,) = program_json(name.replace("_", "-"), str(folders[kind]), *words, *options)
+        said.pop("line")
+        for one in said.get("masks", ()):
+            (one["candidates"],) = one["candidates"].values()
+        assert near(found, said), (name, found, said)
+
+
+# What each argument of a call is given; a list of rows has each. None: a reason in place of an outcome.
+ARGUMENTS = {
+    "encode": {"inputs": {"inputs": OTHER}, "token_types": ({"inputs": IDS, "token_types": [[0] * 7 + [1] * 7]}, "type_vocab_size is 0"), "mask": {"inputs": IDS, "mask": [[1] * 6 + [0] + [1] * 7]},
+               "position_ids": ({"inputs": IDS, "position_ids": [list(range(14))[::-1]]}, "position_biased_input is false: only the decoder reads them"), "hidden": {"hidden": "all"}, "attention": {"attention": 1},
+               "components": {"components": [(1, 2)]}, "logits": {"logits": True}, "at": {"logits": ["mlm"], "at": [[1, 2]]}, "edit": {"edit": {1: lambda states: states + 1}},
+               "row_bias": {"row_bias": np.ones((3, 4, 8))}, "max_tokens": {"max_tokens": 6}, "batch_tokens": ({"batch_tokens": 8}, "the same bits for any number")},
+    "tokenize": {"texts": {"texts": OTHER}, "max_tokens": {"max_tokens": 6}},
+    "detokenize": {"ids": {"ids": [9, 12]}},
+    "classify": {"texts": {"texts": OTHER}, "top": {"top": 1}, "multi_label": {"multi_label": True}, "max_tokens": {"max_tokens": 6}},
+    "fill_mask": {"texts": {"texts": MASKED + " again"}, "top": {"top": 1}, "decoder": {"decoder": "plain"}, "max_tokens": {"max_tokens": 12}},
+    "detect": {"texts": {"texts": OTHER}, "threshold": {"threshold": 1e-6}, "max_tokens": {"max_tokens": 6}},
+    "tag": {"texts": {"texts": OTHER}, "grouping": {"grouping": "simple"}, "max_tokens": {"max_tokens": 6}},
+    "answer": {"question": {"question": "where?"}, "context": {"context": OTHER}, "top": {"top": 1}, "max_answer": {"max_answer": 1}, "max_tokens": {"max_tokens": 20}},
+    "position_row": {"distance": {"distance": 3}}, "positions": {"layer": {"layer": 1}},
+    "trace": {"text": {"text": MASKED.replace("old", "new")}, "pair": {"pair": "a boat"}, "options": {"direction": "corrupt"}},
+    "receptive_field": {"options": {"depth": 1}}, "attribute": {"text": {"text": MASKED.replace("old", "new")}, "pair": {"pair": "a boat"}, "options": {"of": "log-probability"}},
+    "attention_figure": {"model": None, "text": {"text": OTHER}, "kind": {"kind": "rollout", "heads": None}, "pair": {"pair": "a boat"}, "out": None, "options": {"palette": "magma"}},
+    "share": {"isa": None, "threads": None}, "ablate": {"terms": None}, "bench": {"model": None, "options": None},
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_of_a_call(folders, whole, name):
+    function = getattr(deberta_c, name, None) or getattr(deberta_c.Model, name)
+    names = [one for one in inspect.signature(function).parameters if one != "self"]
+    assert names == list(ARGUMENTS[name]), "an argument without a row here"
+    kind, call = CALLS[name]
+    with deberta_c.Model(folders[kind], threads=1) as model:
+        ids = (call(model, inputs=IDS), set()) if name == "encode" else None
+        for argument, row in ARGUMENTS[name].items():
+            given, reason = row if isinstance(row, tuple) else (row, None)
+            if given is None:
+                continue
+            plain = ids if given.get("inputs") is IDS else whole[name]
+            assert outcome(lambda: call(model, **given), plain) == (SILENCE if reason else CHANGES), argument
+
+
+def test_calls_with_arguments_have_rows():
+    """Names of all calls that take something."""
+    for name in {one.split(", ")[0] for one in CALLS}:
+        thing = getattr(deberta_c, name, None) or getattr(deberta_c.Model, name)
+        assert isinstance(thing, property) or name in ARGUMENTS or len(inspect.signature(thing).parameters) == 1, name
+
+
+# Of an Encoder: what it is opened with, and the column that comes of it.
+OF_AN_ENCODER = {
+    "path": None, "column": {"column": "other"}, "pair": {"pair": "other"}, "pool": {"pool": "cls"}, "task": {"task": "classify"}, "task_options": {"task": "classify", "task_options": {"top": 1}}, "into": {"into": "rows"},
+    "isa": ({"isa": "scalar"}, FOR_ALL["scalar"]), "threads": ({"threads": 2}, FOR_ALL["threads"]), "precision": {"precision": "int8"}, "max_tokens": {"max_tokens": 6},
+    "batch_tokens": ({"batch_tokens": 8}, "the same bits for any number"),
+}
+
+
+def test_arguments_of_an_encoder(folders):
+    assert list(inspect.signature(deberta_c.Encoder).parameters) == list(OF_AN_ENCODER)
+    batch = {"text": [TEXT, OTHER], "other": [OTHER, MASKED]}
+
+    def called(**given):
+        return deberta_c.Encoder(folders["sequence"], **given)(batch)
+    plain = called(), set()
+    for argument, row in OF_AN_ENCODER.items():
+        given, reason = row if isinstance(row, tuple) else (row, None)
+        if given is not None:
+            against = (called(task="classify"), set()) if argument == "task_options" else plain
+            assert outcome(lambda: called(**given), against) == (SILENCE if reason else CHANGES), argument
