@@ -362,7 +362,7 @@ def commands():
         "examples": Base(["examples"], ["d"], [], {}),
         "completion": Base(["completion"], ["zsh"], [], {}),
         "merge": Base(["merge"], ["{X}/v.jsonl.shards"], ["-o", "all.jsonl"], {
-            "verify": row("--verify", tail=[], fails=2), "audit": row("--audit", "100%", beside=THERE, alone=REFUSED), "model": row("--model", "{X}/mlm", beside=["--audit", "100%", "--file", "{X}/lines.txt"], fails=3, alone=FREE),
+            "verify": row("--verify", tail=[], fails=2), "audit": row("--audit", "100%", beside=THERE, alone=FREE, fails=2), "model": row("--model", "{X}/mlm", beside=["--audit", "100%", "--file", "{X}/lines.txt"], fails=3, alone=FREE),
             "file": row("--file", "{X}/lines.txt", beside=["--audit", "100%", "--model", "{X}/mlm"], fails=3, alone=REFUSED), "seed": row("--seed", "7", beside=["--audit", "50%", *THERE]),
             "threads": [same(["--threads", "2"], SAME_BITS, beside=["--audit", "100%", "--seed", "1", *THERE], alone=SAME), said("--threads", "2")], "isa": said("--isa", "scalar"), "out": row("--out", "some.jsonl", tail=[], fails=2)}),
         "report": Base(["report", "{X}/mlm"], ["--text", SEEN], ["-o", "r"], {
