@@ -193,8 +193,7 @@ void panels_note_unused(const figure_source *source, const bool drawn[HEATMAP_KI
     }
     if (!drawn[HEATMAP_POSITIVE] && !drawn[HEATMAP_RANGE] && !drawn[HEATMAP_LOG])
         option_note_unused(source->options, &asked->palette, "every panel is signed: --signed-palette is for those");
-    if (!drawn[HEATMAP_LOG])
-        option_note_unused(source->options, &asked->logarithmic, "no panel is of probabilities");
+    if (!drawn[HEATMAP_LOG]) option_note_unused(source->options, &asked->logarithmic, "no panel is of probabilities");
 }
 
 void panels_begin_at_zero(attention_figure *figure, double reach)

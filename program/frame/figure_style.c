@@ -4,8 +4,7 @@
 #include "core/base/text.h"
 #include "viz/draw_cairo.h"
 
-void figure_style_note(const common_options *options, const figure_style *style, const char *const *paths,
-                       size_t count)
+void figure_style_note(const common_options *options, const figure_style *style, const char *const *paths, size_t count)
 {
     size_t dotted = 0;
     for (size_t k = 0; k < count; k++) dotted += path_has_suffix(paths[k], ".png");
