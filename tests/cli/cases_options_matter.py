@@ -149,7 +149,7 @@ class Words:
 
     def flatten(self, place, one):
         if isinstance(one, dict):
-            passed = HOW | {key for key in one if self.measures and (key.endswith("_bytes") or key == "warm")}
+            passed = HOW | {key for key in one if self.measures and (key.endswith("_bytes") or key in ("warm", "batches"))}
             self.answer[place] = sorted(key for key in one if key not in passed)
             for key, value in one.items():
                 if key not in passed:
@@ -400,7 +400,7 @@ def commands():
             "out": row("--out", "q.svg")}),
         "bench": measured(MADE_UP, "--min-time", "0", "--reps", "2", "-n", "8", **{
             "no-peak": row("--no-peak", tail=["--json"]), "tokens": row("--tokens", "16"), "batch": row("--batch", "2"), "mix": row("--mix", "8,16"), "depth": row("--depth", "1"), "attention": row("--attention", "c2c"),
-            "position-cache": row("--position-cache", "off"), "reps": row("--reps", "3"), "min-time": row("--min-time", "0.05"), "breakdown": row("--breakdown"), "cold": row("--cold"), "pin": row("--pin"),
+            "position-cache": row("--position-cache", "off"), "reps": row("--reps", "3"), "min-time": row("--min-time", "0.05"), "breakdown": row("--breakdown"), "cold": row("--cold"), "pin": Row(["--pin"], FREE, "what it changes is measured"),
             "roof-share": row("--roof-share", "0", tail=["--json"])}),
         "bench requests": measured("requests", MADE_UP, "--requests", "6", lengths=row("--lengths", "short-zipf"), requests=row("--requests", "7"), group=row("--group", "2"), load=Row(["--load", "0.3"], FREE, "what it changes is measured")),
         "bench train": measured("train", MADE_UP + ",lm=1", "-n", "8", "-b", "2", "--reps", "1", **{
