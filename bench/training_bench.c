@@ -264,6 +264,7 @@ static deberta_status open_training(training *t, const training_bench_options *o
                                                .recompute = o->recomputes},
                                      .max_tokens = o->sequences * o->tokens,
                                      .decodes = o->decodes,
+                                     .memory_limit_bytes = o->memory_limit_bytes,
                                      .longest = o->tokens,
                                      .predicts_words = true};
     /* a rate near zero: the work is the same, and no step diverges */

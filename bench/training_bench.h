@@ -30,6 +30,7 @@ typedef struct training_bench_options {
     /* most time of the slices of the machine's limit between steps, as a fraction of the steps' time; 0: no slices */
     double roof_share;
     uint64_t seed;
+    size_t memory_limit_bytes; /* 0: none */
 } training_bench_options;
 
 typedef struct training_memory {

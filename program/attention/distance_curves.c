@@ -172,7 +172,13 @@ static void distance_curves_tell(figure_sheet *sheet, const bucket_edges *edges,
                asked->statistic == STATISTIC_MEAN ? "Mean" : "Median", over, asked->ribbon, 1 - asked->ribbon);
     if (edges->count && edges->step == 1) sheet_note(sheet, "Strokes at the top: bucket edges. ");
     if (edges->step > 1) sheet_note(sheet, "Strokes at the top: one in %zu bucket edges. ", edges->step);
-    if (asked->centre == CENTRE_ROW) sheet_note(sheet, "Row means of logits are subtracted: a softmax ignores them. ");
+    bool of_logits = false;
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        of_logits |= c != DEBERTA_PROBABILITIES && sheet->source->components[c];
+    if (!of_logits)
+        option_note_unused(sheet->source->options, &asked->centre, "no curve is of logits");
+    else if (asked->centre == CENTRE_ROW)
+        sheet_note(sheet, "Row means of logits are subtracted: a softmax ignores them. ");
 }
 
 void distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bool with_edges, const char *over)

@@ -110,6 +110,7 @@ static void draw_grid(figure_source *source, figure_sheet *sheet)
     bool drawn[HEATMAP_KINDS] = {false};
     drawn[kind] = true;
     panels_check_limits(source, asked->scales, drawn);
+    panels_note_unused(source, drawn);
     source_encode(source);
     panels_open(sheet, &unused);
     const float **maps = options_take(source->options, heads, sizeof *maps);
@@ -205,6 +206,7 @@ static void draw_lines(figure_source *source, figure_sheet *sheet)
                       .key_labels = source->view.labels,
                       .unit = probabilities ? "probability" : source->unit};
     view.query = source_query(source);
+    if (probabilities) option_note_unused(source->options, &asked->centre, "no line is of logits");
     source_encode(source);
     add_line_panels(sheet, columns, count, &view);
     if (view.one_query) keep_query(&sheet->data, &source->view, view.query);

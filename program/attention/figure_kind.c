@@ -20,7 +20,7 @@ void figure_draw(const common_options *options, const figure_kind *kind)
     attention_options in_words = *asked;
     in_words.shown.words = in_words.shown.fitted = true;
     attention_options_check(asked);
-    figure_style_note_font(options, &asked->style);
+    figure_style_note(options, &asked->style, options->outs.items, options->outs.count);
     source_open(&source, asked, kind->all_rows);
     source.hidden = kind->hidden;
     draw_once(&source, kind, &sheet);

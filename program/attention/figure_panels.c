@@ -184,6 +184,18 @@ void panels_check_limits(const figure_source *source, const heatmap_choice scale
                      given->low, given->high);
 }
 
+void panels_note_unused(const figure_source *source, const bool drawn[HEATMAP_KINDS])
+{
+    const attention_options *asked = source->asked;
+    if (!drawn[HEATMAP_SIGNED]) {
+        option_note_unused(source->options, &asked->signed_palette, "no panel is signed");
+        option_note_unused(source->options, &asked->centre, "no panel is of logits");
+    }
+    if (!drawn[HEATMAP_POSITIVE] && !drawn[HEATMAP_RANGE] && !drawn[HEATMAP_LOG])
+        option_note_unused(source->options, &asked->palette, "every panel is signed: --signed-palette is for those");
+    if (!drawn[HEATMAP_LOG]) option_note_unused(source->options, &asked->logarithmic, "no panel is of probabilities");
+}
+
 void panels_begin_at_zero(attention_figure *figure, double reach)
 {
     double most = reach;
@@ -423,6 +435,7 @@ void panels_finish(figure_sheet *sheet, attention_figure *figure)
     const bool of_tokens = figure->key_labels == source->view.labels && figure->keys == source->view.count;
     sheet->wants_words = of_tokens && wants_words(sheet, figure);
     if (sheet->wants_words) return;
+    panels_note_unused(source, drawn);
     sheet_write(sheet, attention_layout, figure, &notes);
     if (source->asked->shown.fitted) tell_words(source, figure);
     if (notes.positions && of_tokens) tell_positions(sheet, figure);

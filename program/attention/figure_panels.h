@@ -45,6 +45,8 @@ bool panel_is_zero(const attention_panel *panel, size_t cells);
 /* Refuses limits of --scale that apply to no panel, because no panel of that kind is drawn or can be drawn. */
 void panels_check_limits(const figure_source *source, const heatmap_choice scales[HEATMAP_KINDS],
                          const bool drawn[HEATMAP_KINDS]);
+/* Prints a note on each option of colours that was given for panels of a kind that is not drawn. */
+void panels_note_unused(const figure_source *source, const bool drawn[HEATMAP_KINDS]);
 /* Makes the default scale of HEATMAP_RANGE begin at 0 and end at `reach` or a larger value, for quantities that
  * cannot be negative. */
 void panels_begin_at_zero(attention_figure *figure, double reach);

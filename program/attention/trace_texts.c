@@ -325,6 +325,8 @@ trace_texts trace_texts_make(figure_source *source)
                     "expected one way to corrupt the text, found %zu: --corrupted TEXT, --mask-word "
                     "WORD, --swap A,B or --noise WORDS",
                     given);
+    if (!asked->trace.noise)
+        option_note_unused(source->options, &source->options->seed, "nothing is drawn without --noise");
     if (source_text_mask(source) || source->input.position_ids)
         usage_wrong(source->options, "a trace takes texts or ids, not tensors with masks or positions");
     if (source->input.token_lists) {

@@ -127,7 +127,7 @@ static int bench_plot_run(const common_options *options)
                     bench_figure_names[o->figure], options->argument_count, options->arguments[0],
                     options->arguments[1]);
     if (options->outs.count == 0) usage_wrong(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
-    figure_style_note_font(options, &o->style);
+    figure_style_note(options, &o->style, options->outs.items, options->outs.count);
     const deberta_status status = bench_plot_draw(&job, o->figure, &error);
     for (size_t k = 0; k < job.files.count; k++) scope_free(&job.results[k].memory);
     /* the argument is one of the figure's options, or the file lacks data for them */

@@ -153,7 +153,8 @@ static deberta_status bench_train_measure(train_result *t, deberta_error *err)
                                             .recomputes = o->recompute,
                                             .decodes = o->head != HEAD_MLM,
                                             .roof_share = o->skip_peak ? 0 : SWEEP_DEFAULT_ROOF_SHARE,
-                                            .seed = o->common.seed};
+                                            .seed = o->common.seed,
+                                            .memory_limit_bytes = o->common.memory_limit_bytes};
     machine_roofs roofs = {0};
     deberta_isa isa;
     DEBERTA_TRY(training_bench_run(&t->found, &options, err));

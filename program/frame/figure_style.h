@@ -20,8 +20,10 @@
     {                                                                                                                  \
         "no-notes", 0, NULL, "no sentences under the figure", FLAG_AT(S, member.no_notes)                              \
     }
-/* Prints a note if the font is not installed. */
-void figure_style_note_font(const common_options *options, const figure_style *style);
+/* Prints notes on what these figures do not show of a style: a font that is not installed, dots where none is a .png.
+ * style: member of the command's struct. */
+void figure_style_note(const common_options *options, const figure_style *style, const char *const *paths,
+                       size_t count);
 
 /* Refuses the options of these rows where no picture is drawn. style: member of the command's struct. */
 static inline void figure_style_refuse(const common_options *options, const figure_style *style)

@@ -113,6 +113,12 @@ bool option_exists(const common_options *options, const void *member)
     return option_of_member(options, member) != NULL;
 }
 
+void option_note_unused(const common_options *options, const void *member, const char *why)
+{
+    const option *row = option_of_member(options, member);
+    if (row && option_given(options, member)) say_note(options, "note: --%s: %s", row->name, why);
+}
+
 _Noreturn void option_wrong(const common_options *options, const void *member, const char *format, ...)
 {
     const option *row = option_of_member(options, member);

@@ -271,6 +271,9 @@ const char *command_word(const command *subcommand);
 
 /* Returns the name of the option that fills the member, without dashes. */
 const char *option_name(const common_options *options, const void *member);
+/* Prints "note: --name: <why>" for the option that fills the member, if it was given: it changes nothing in this run.
+ */
+void option_note_unused(const common_options *options, const void *member, const char *why);
 /* The functions below report an error and do not return: they end the program and remove unfinished output. */
 
 /* Reports "deberta <command>: --name: <sentence>" for the option that fills the member. Exit code EXIT_USAGE. */

@@ -189,7 +189,7 @@ void output_draw(const common_options *options, const output_paths *paths, outpu
     told.note = note;
     told.provenance = provenance;
     told.provenance_count = sizeof provenance / sizeof *provenance;
-    figure_style_note_font(options, style);
+    figure_style_note(options, style, paths->figures, paths->figure_count);
     const deberta_status status = draw(what, &told, paths->figures, paths->figure_count, &error);
     if (status == DEBERTA_OK) return;
     const int code = say_error(options, &error);

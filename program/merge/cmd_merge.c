@@ -86,6 +86,9 @@ static int merge_run(const common_options *options)
     merge_shards shards = {0};
     if (!options_out(options) && !o->verify && o->audit == 0)
         usage_wrong(options, "say what to do: --out FILE joins, --verify only checks, --audit computes a share again");
+    const void *const of_audit[] = {&options->isa, &options->threads, &options->seed};
+    for (size_t k = 0; k < sizeof of_audit / sizeof *of_audit && o->audit == 0; k++)
+        option_note_unused(options, of_audit[k], "nothing is computed without --audit");
     result *r = result_new("deberta-merge/1");
     const int status = work(o, &shards, r);
     const int end = status == EXIT_OK && options_out(options) ? tell_bad(&shards) : status;

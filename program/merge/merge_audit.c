@@ -140,6 +140,32 @@ static bool same_row(const corpus_row *a, const corpus_row *b)
            a->characters.end == b->characters.end && a->skipped == b->skipped;
 }
 
+/* Finds the folder in a line's member "file", which is another where --file says that the input is elsewhere. Returns
+ * its length; 0 if the row is no such line. */
+static size_t find_folder(const uint8_t *row, size_t bytes, size_t *begin)
+{
+    static const char member[] = ",\"file\":\"";
+    const size_t length = sizeof member - 1;
+    const uint8_t *comma = bytes && *row == '{' ? memchr(row, ',', bytes) : NULL;
+    *begin = 0;
+    if (!comma || (size_t)(row + bytes - comma) < length || memcmp(comma, member, length) != 0) return 0;
+    size_t end = *begin = (size_t)(comma - row) + length;
+    for (size_t k = end; k < bytes && row[k] != '"'; k++) {
+        if (row[k] == '/') end = k + 1;
+        k += row[k] == '\\';
+    }
+    return end - *begin;
+}
+
+static bool same_bytes(const uint8_t *a, size_t a_bytes, const uint8_t *b, size_t b_bytes)
+{
+    size_t a_begin, b_begin;
+    const size_t a_folder = find_folder(a, a_bytes, &a_begin), b_folder = find_folder(b, b_bytes, &b_begin);
+    const size_t a_end = a_begin + a_folder, b_end = b_begin + b_folder;
+    return a_begin == b_begin && a_bytes - a_folder == b_bytes - b_folder && memcmp(a, b, a_begin) == 0 &&
+           memcmp(a + a_end, b + b_end, a_bytes - a_end) == 0;
+}
+
 static deberta_status compare_row(void *context, const merge_shard *shard, const corpus_row *row, const uint8_t *bytes,
                                   size_t count_bytes, deberta_error *err)
 {
@@ -149,7 +175,7 @@ static deberta_status compare_row(void *context, const merge_shard *shard, const
     if (!c->again->has_row || c->again->row.text != row->text) return DEBERTA_OK;
     const corpus_row row_again = c->again->row;
     DEBERTA_TRY(merge_next_row(c->again, c->layout, &again, &again_bytes, err));
-    const bool same = same_row(row, &row_again) && again_bytes == count_bytes && memcmp(again, bytes, count_bytes) == 0;
+    const bool same = same_row(row, &row_again) && same_bytes(again, again_bytes, bytes, count_bytes);
     c->items += c->last != row->text;
     if (!same && c->differing++ < MOST_NAMED)
         result_say(c->r, "item %zu of the input, in shard %zu, has other bytes when it is computed here", row->text,

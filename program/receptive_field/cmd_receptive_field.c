@@ -160,7 +160,14 @@ static void check_request(const field_request *request)
         usage_wrong(options, "--text and --ids say where --influence is measured; it was not asked for");
     if (options->ablated.count && !request->behaviour && !request->influence)
         usage_wrong(options, "--ablate changes what --behaviour and --influence find; neither of them was asked for");
-    if (request->behaviour || request->influence) check_float32(options, "what weights decide here");
+    if (request->behaviour || request->influence) {
+        check_float32(options, "what weights decide here");
+        return;
+    }
+    const void *const of_weights[] = {&options->isa, &options->threads, &options->seed, &options->memory_limit_bytes};
+    for (size_t k = 0; k < sizeof of_weights / sizeof *of_weights; k++)
+        option_note_unused(options, of_weights[k],
+                           "no weight is read without --behaviour or --influence: all follows from config.json");
 }
 
 /* Refuses ablations where everything follows from config.json, since they would change nothing. */

@@ -325,6 +325,8 @@ static void add_recorded(const train_audit_work *w, const command *command, audi
     size_t k, file = 0;
     json_t *pair;
     const text_list *files = w->request->files;
+    if (!options_find(command, "generator") && w->request->generator)
+        say_note(w->options, "note: --generator: this run has none");
     json_array_foreach(json_object_get(w->command, "options"), k, pair)
     {
         const char *name = json_string_value(json_array_get(pair, 0)),

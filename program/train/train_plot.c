@@ -174,7 +174,7 @@ static int train_plot_run(const common_options *options)
     plot_job job = {.o = o, .runs = options_take(options, options->argument_count, sizeof *job.runs)};
     deberta_error error = {0};
     if (options->outs.count == 0) usage_wrong(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
-    figure_style_note_font(options, &o->style);
+    figure_style_note(options, &o->style, options->outs.items, options->outs.count);
     for (; job.run_count < options->argument_count; job.run_count++)
         must(options, train_log_read(&job.runs[job.run_count], options->arguments[job.run_count], &error), &error);
     const deberta_status status = train_plot_draw(&job, &error);

@@ -38,7 +38,9 @@ static const option text_rows[] = {
     TRAINER_EVALUATION(ROW) TRAINER_LENGTHS(ROW) TRAINER_BATCHES(ROW) TRAINER_TEXTS(ROW) TRAINER_MASKING(ROW) NO_MORE,
 };
 
-#define LABELLED_ROWS(EXAMPLES_HELP)                                                                                   \
+/* CUT_ROW is for all but questions, whose long contexts become windows. */
+#define CUT_ROW {"cut", 0, NULL, "cut longer examples instead", FLAG_AT(train_options, cut), .needs = "examples"},
+#define LABELLED_ROWS(EXAMPLES_HELP, ...)                                                                              \
     {                                                                                                                  \
         {"examples",                                                                                                   \
          0,                                                                                                            \
@@ -48,20 +50,21 @@ static const option text_rows[] = {
          .needs = "steps",                                                                                             \
          .not_with = "one-batch batches"},                                                                             \
             EVAL_ROW,                                                                                                  \
-            TRAINER_EVALUATION(ROW) TRAINER_PATIENCE(ROW) TRAINER_LENGTHS(ROW){                                        \
-                "cut", 0, NULL, "cut longer examples instead", FLAG_AT(train_options, cut), .needs = "examples"},      \
-            TRAINER_BATCHES(ROW) NO_MORE,                                                                              \
+            TRAINER_EVALUATION(ROW) TRAINER_PATIENCE(ROW) TRAINER_LENGTHS(ROW) __VA_ARGS__ TRAINER_BATCHES(ROW)        \
+                NO_MORE,                                                                                               \
     }
 
 #define TEXT_DATA "a run on lines of label, tab, text, perhaps tab, second text, or objects (.jsonl); may be repeated"
 
-static const option named_rows[] = LABELLED_ROWS(TEXT_DATA),
+static const option named_rows[] = LABELLED_ROWS(TEXT_DATA, CUT_ROW),
                     word_rows[] = LABELLED_ROWS(
-                        "a run on lines of word, tab, label, an empty one between sentences, or objects (.jsonl)"),
+                        "a run on lines of word, tab, label, an empty one between sentences, or objects (.jsonl)",
+                        CUT_ROW),
                     choice_rows[] = LABELLED_ROWS(
-                        "a run on lines of the right one's number, tab, text, and all choices after tabs, or objects"),
+                        "a run on lines of the right one's number, tab, text, and all choices after tabs, or objects",
+                        CUT_ROW),
                     question_rows[] = LABELLED_ROWS(
-                        "a run on objects (.jsonl): question, context, text of the answer, start; may be repeated");
+                        "a run on objects (.jsonl): question, context, text of the answer, start; may be repeated", );
 
 /* ------------------------------------------------------------------------------------------------------------- model */
 

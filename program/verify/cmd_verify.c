@@ -179,6 +179,9 @@ static void check_request(const verify_request *request)
             usage_wrong(options, "--%s needs a MODEL", option_name(options, of_a_model[k]));
     if (request->against && !path_has_suffix(request->against, ".safetensors"))
         option_wrong(options, &request->against, "unknown suffix in '%s', expected .safetensors", request->against);
+    const reading_options *reading = &request->reading;
+    if (request->against || reading->ids.count || reading->texts.count || (reading->files.count && !request->audit))
+        option_note_unused(options, &options->seed, "nothing is drawn where the input is given");
 }
 
 /* ------------------------------------------------------------------------------------------------------------ audits */

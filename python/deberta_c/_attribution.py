@@ -39,7 +39,7 @@ class Attribution:
         def drawn(suffix: str, dpi: Optional[int] = None) -> bytes:
             with tempfile.TemporaryDirectory() as place:
                 path = str(Path(place) / f"figure{suffix}")
-                _program.run(*self._command, "--out", path, **{**self._options, **style, **({} if dpi is None else {"dpi": dpi})})
+                _program.run(*self._command, "--out", path, but="dpi", **{**self._options, **style, **({} if dpi is None else {"dpi": dpi})})
                 return Path(path).read_bytes()
         return _program.Figure(drawn(".svg"), "attributions", drawn, [self._command[1]])
 

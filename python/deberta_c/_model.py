@@ -191,6 +191,9 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             else:
                 batch = batch_of_cuts(self._tokenizer.cut(texts, max_tokens), self._is_limited(max_tokens))
             changes = None if edit is None and row_bias is None else Changes(edit, row_bias, library.model_describe(self._weights.handle).contents)
+            if batch.position_ids is not None and not library.model_describe(self._weights.handle).contents.position_biased_input and (
+                    abi.TASK_EMD not in self._heads(logits, at)):
+                abi.note("position_ids: the encoder of this model adds no positions (position_biased_input is false), so that they change nothing")
             frame = None if batch.mask is None or batch.mask.all() else Frame(batch, batch.mask)
             if frame:
                 batch, at = frame.inside(batch), None if at is None else frame.asked(at)

@@ -80,8 +80,9 @@ def _argument(word: str) -> str:
     raise ArgumentError(f"expected a text that an argument of the program can be, found {word!r:.60}, which holds {what}")
 
 
-def run(*arguments: str, **options: Any) -> bytes:
-    """Returns standard output of the program; its errors become exceptions with its sentence, its notes NoteWarnings."""
+def run(*arguments: str, but: str = "", **options: Any) -> bytes:
+    """Returns standard output of the program; its errors become exceptions with its sentence, its notes NoteWarnings. but: an option whose
+    notes are left out."""
     command = [PROGRAM, *map(_argument, (*arguments, *_words(options)))]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
@@ -91,7 +92,7 @@ def run(*arguments: str, **options: Any) -> bytes:
         sentence = _own_words(done.stderr.decode("utf-8", "replace")) or f"{' '.join(command)} ended with {done.returncode}"
         raise _KINDS.get(done.returncode, Error)(sentence)
     for line in done.stderr.decode("utf-8", "replace").splitlines():
-        if line.strip():
+        if line.strip() and not (but and line.startswith(f"note: --{but}: ")):
             note(_own_words(line))
     return done.stdout
 
@@ -255,7 +256,8 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
         with tempfile.TemporaryDirectory() as place:
             paths = [str(Path(place) / f"figure{suffix}") for suffix in suffixes]
             files = [word for path in (*more, *paths) for word in ("--out", path)]
-            run("attention", *([kind] if kind else []), folder, *words, *files, **{**options, **changed})
+            # dpi: is that of what save() writes, which is not there yet.
+            run("attention", *([kind] if kind else []), folder, *words, *files, but="dpi", **{**options, **changed})
             return [Path(path).read_bytes() for path in paths]
 
     def draw(suffix: str, dpi: Optional[int]) -> bytes:

@@ -383,6 +383,9 @@ void input_read(const reading_options *options, const char *model_folder, const 
     if (status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
     const char *source = p.source;
     if (status == DEBERTA_OK && path && info) note_unmasked(common, &p, info->padding_id);
+    if (status == DEBERTA_OK && p.positions && input->position_ids && info && !info->position_biased_input &&
+        !info->has_position_table)
+        say_note(common, "note: %s: this model has no table of positions: position_ids change nothing", source);
     padded_free(&p);
     /* An error in --ids is one of the command line; other sources are files. */
     if (options->ids.count && status == DEBERTA_E_ARGUMENT) usage_wrong(common, "%s", error.message);
