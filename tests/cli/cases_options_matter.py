@@ -314,7 +314,8 @@ def training(words, case, held, /, **rows):
                   "batches": row("--batches", "{X}/" + case + ".safetensors", head=head, both=["--steps", "1", "-o", "run"], tail=["--threads", "1"], fails=2),
                   "gradients": row("--gradients", "g.safetensors", head=head, both=["--one-batch", batch], tail=["--threads", "1"])}
     cut = ["--sequence-tokens", "12", *TRAINED[2:]]
-    learned = {} if words[0] == "train" else {"examples": row(input=["--examples", held]), "cut": row("--cut", tail=cut, fails=3), "drop": refused("--drop", "embeddings.LayerNorm*"), "sequence-tokens": refused("--sequence-tokens", "12")}
+    learned = {} if words[0] == "train" else {"examples": row(input=["--examples", held]), "cut": row("--cut", tail=cut, fails=3), "drop": refused("--drop", "embeddings.LayerNorm*"), "sequence-tokens": refused("--sequence-tokens", "12"),
+                                                     **({} if words[1] == "qa" else {"batch-tokens": row("--batch-tokens", "45")})}
     found = {**RUNS, **of_batches, **learned, "eval": row("--eval", held), **rows}
     for name, one in found.items():
         found[name] = dataclasses.replace(one, beside=[word.replace("{held}", held) for word in one.beside])

@@ -72,7 +72,7 @@ ROWS = {
     "tokenize": dict.fromkeys(SETTINGS, TEXTS_ALONE), "detokenize": dict.fromkeys(SETTINGS, TEXTS_ALONE), "digest": dict.fromkeys(SETTINGS, WEIGHTS), "labels": dict.fromkeys(SETTINGS, WEIGHTS),
     "info": {**dict.fromkeys(("c2p@all", "p2c=mean@1", "c2c@1:2"), "ablated= says what it is without"), "int8": CHANGES, "int16": CHANGES},
     "position_row": {**dict.fromkeys(SETTINGS, "rows are of the configuration"), "microsoft": CHANGES},
-    "positions": dict.fromkeys(SETTINGS, "the table is of the weights, before any term, and projected in float32"),
+    "positions": {**dict.fromkeys(SETTINGS, "the table is of the weights, before any term, and projected in float32"), "int8": REFUSED},
     "share": {**dict.fromkeys(("c2p@all", "p2c=mean@1", "c2c@1:2"), REFUSED)},
     "trace": {"layers": REFUSED}, "attribute": {**dict.fromkeys(("c2p@all", "p2c=mean@1", "c2c@1:2", "layers", "int8", "int16"), REFUSED)}, "attention_figure": {"layers": REFUSED},
     "receptive_field": {**dict.fromkeys(SETTINGS, "all follows from config.json"), "layers": REFUSED, "microsoft": CHANGES},
@@ -196,7 +196,7 @@ def test_answers_are_the_program_s(folders, setting):
         with deberta_c.Model(folders[kind], **{"threads": 1, **opened}) as model, model.ablate(terms) if terms else contextlib.nullcontext():
             found = call(model)
         (said,) = program_json(name.replace("_", "-"), str(folders[kind]), *words, *options)
-        said.pop("line")
+        assert said.pop("line") == 1 and said.pop("precision", "float32") == opened.get("precision", "float32")
         for one in said.get("masks", ()):
             (one["candidates"],) = one["candidates"].values()
         assert near(found, said), (name, found, said)
