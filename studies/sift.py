@@ -8,7 +8,6 @@ models/demo and writes the table; --quick trains a few on paragraphs of the repo
 """
 import json
 import shutil
-from pathlib import Path
 
 import study
 import numpy as np

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "core/base/sha256_compress.h"
+/* Updates the state with `count` blocks of 64 bytes. */
+typedef void sha256_compress(uint32_t state[8], const uint8_t *blocks, size_t count);
 
 typedef struct sha256 {
     uint32_t state[8];

@@ -141,7 +141,7 @@ static inline const char *no_texts_reason(const void *bytes, size_t count)
     return zeros >= MANY_ZEROS ? "is no text in UTF-8: it begins with NUL bytes" : NULL;
 }
 
-/* Properties of characters that do not depend on the host's locale (letters.c): lower case, and word ends without white
+/* Properties of characters that do not depend on the host's locale: lower case, and word ends without white
  * space. */
 
 /* Maps a character to its lower case in Unicode 14.0, one for one: the first character where it has two (U+0130). */

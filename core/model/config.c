@@ -20,7 +20,6 @@
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "core/model/config_keys.h"
-#include "core/model/wrapper.h"
 
 /* Limits of a config.json, whose largest part is its list of labels. */
 static const json_limits config_limits = {.bytes = 16 << 20, .depth = 32, .values = 1 << 20};

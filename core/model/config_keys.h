@@ -1,4 +1,5 @@
-/* Lists every known key of config.json and how it is treated, so that no setting of a config is ignored silently.
+/* Lists every known key of config.json and how it is treated, so that no setting of a config is ignored silently, and
+ * recognises checkpoints of wrapper classes around a DeBERTa.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -12,3 +13,8 @@
  * `inside` the names of keys: "" or "pooling.". */
 deberta_status config_keys_check(const json_t *object, const char *where, const char *inside, kept_notes *list,
                                  deberta_error *err);
+
+/* Refuses a config that belongs to another class, or names a base model and has no sizes: the defaults would be another
+ * model's. The config.json of a wrapper class holds the wrapper's settings and names the model inside. Its tensors can
+ * be opened once the config.json of that model lies next to them, so the refusal names that model. */
+deberta_status wrapper_check_config(const json_t *config, const char *where, deberta_error *err);

@@ -1,7 +1,7 @@
 /* Recognises configs of known classes around a DeBERTa, and names their base model in the refusal.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/model/wrapper.h"
+#include "core/model/config_keys.h"
 
 #include <string.h>
 

@@ -31,7 +31,7 @@ bool unicode_may_follow(uint32_t character);
 bool unicode_is_punctuation(uint32_t character);
 
 /* Lower-casing works character by character like Python's str.lower(), which transformers calls: U+0130 becomes two
- * characters; a final sigma is not special. The tables are the project's own (core/base/letters.c), so that the host's
+ * characters; a final sigma is not special. The tables are the project's own (core/base/text.c), so that the host's
  * locale does not matter. */
 
 /* Lower-cases a text of valid UTF-8, below 2^31 bytes. */

@@ -335,16 +335,7 @@ static void describe_heads(const figure_sheet *sheet, const trace_run *run, cons
     figure->panels = panels;
     figure->grid_rows = 1;
     figure->grid_columns = count;
-    figure->queries = source->layer_count;
-    figure->keys = source->head_count;
-    figure->query_labels = head_number_labels(source, source->layers, source->layer_count);
-    figure->key_labels = head_number_labels(source, source->heads, source->head_count);
-    figure->query_numbers = source->layers;
-    figure->key_numbers = source->heads;
-    figure->query_axis = "layer";
-    figure->key_axis = "head";
-    figure->boundary_count = 0;
-    figure->keep_row_mean = true;
+    head_map_axes(source, figure);
     figure->annotate_if_room = false;
     figure->units[HEATMAP_SIGNED] = unit(run);
 }

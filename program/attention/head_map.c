@@ -15,11 +15,8 @@ const figure_label *head_number_labels(const figure_source *source, const size_t
     return labels;
 }
 
-void head_map_open(figure_sheet *sheet, attention_figure *figure)
+void head_map_axes(const figure_source *source, attention_figure *figure)
 {
-    const figure_source *source = sheet->source;
-    double *layers = head_numbers(source), *heads = head_numbers(source);
-    panels_open(sheet, figure);
     figure->queries = source->layer_count;
     figure->keys = source->head_count;
     figure->query_labels = head_number_labels(source, source->layers, source->layer_count);
@@ -28,8 +25,17 @@ void head_map_open(figure_sheet *sheet, attention_figure *figure)
     figure->key_numbers = source->heads;
     figure->query_axis = "layer";
     figure->key_axis = "head";
-    figure->boundary_count = figure->mark_count = 0;
+    figure->boundary_count = 0;
     figure->keep_row_mean = true;
+}
+
+void head_map_open(figure_sheet *sheet, attention_figure *figure)
+{
+    const figure_source *source = sheet->source;
+    double *layers = head_numbers(source), *heads = head_numbers(source);
+    panels_open(sheet, figure);
+    head_map_axes(source, figure);
+    figure->mark_count = 0;
     figure->annotate_if_room = true;
     figure->grid_rows = 1;
     for (size_t k = 0; k < source_heads(source); k++) {

@@ -14,6 +14,8 @@ double *head_numbers(const figure_source *source);
 /* Returns indices such as 0, 3, 5 as labels of an axis. */
 const figure_label *head_number_labels(const figure_source *source, const size_t *numbers, size_t count);
 
+/* Makes layers the rows and heads the columns of a figure's panels. */
+void head_map_axes(const figure_source *source, attention_figure *figure);
 /* Opens a figure of layers by heads without panels, and adds the columns "layer" and "head" to the data. */
 void head_map_open(figure_sheet *sheet, attention_figure *figure);
 attention_panel head_map_panel(const figure_source *source, const char *title, heatmap_kind kind, const double *values);

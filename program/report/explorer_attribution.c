@@ -4,14 +4,13 @@
  * for each of its refusals, which the page shows in the place of the attributions.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/report/explorer_attribution.h"
+#include "program/report/explorer_parts.h"
 
 #include <string.h>
 
 #include "include/deberta_training.h"
 #include "program/commands.h"
 #include "program/frame/open_model.h"
-#include "program/report/explorer_without.h"
 #include "program/tasks/task_run.h"
 
 enum { ENCODES_A_STEP = 3 }; /* forward, and twice as much backward */

@@ -18,10 +18,10 @@ typedef struct explorer_text {
     const input_batch *input;
     size_t row;                           /* row of the input */
     const char *data, *figure, *document; /* paths: safetensors as `encode` writes them, PNG, PDF */
-    /* answers of the model (explorer_without.h), which the page takes over; NULL: none */
+    /* answers of the model (explorer_without.c), which the page takes over; NULL: none */
     json_t *answers;
     double multiplications; /* about those of one encode with its answer; 0: there is no answer */
-    /* what `attribute` says of the text (explorer_attribution.h) */
+    /* what `attribute` says of the text (explorer_attribution.c) */
     const char *attribution;      /* path of its JSON */
     const char *attribution_head; /* --head; NULL: left out */
     const char *no_attribution;   /* why it is left out, as the end of a sentence */
@@ -35,6 +35,22 @@ json_t *explorer_text_put(const common_options *options, const explorer_text *te
 /* Finds the head whose tokens attend most strongly to single other tokens, with which the page opens
  * (explorer_guide.js). */
 void explorer_text_telling_head(const common_options *options, const explorer_text *text, size_t *layer, size_t *head);
+
+/* Most multiplications for all texts of a page, of their answers and of their attributions each: about two seconds of
+ * one core. */
+#define EXPLORER_MOST_MULTIPLICATIONS 1e11
+
+/* Computes the answers to the texts with all terms and without some (explorer_without.c): fills `answers` and
+ * `multiplications` of every text: {"full": answer, "layers": [L + 1 of them], "without": {"c2p@3": answer}}, each as
+ * in explorer_answer.h. "layers" is missing and "without" is shorter if they would take long; NULL if the model has no
+ * head that answers. Returns why the page shows none of its labels, or NULL. */
+const char *explorer_answers_compute(const common_options *options, explorer_text *texts, size_t count);
+
+enum { EXPLORER_ATTRIBUTION_STEPS = 32 };
+
+/* Sets attribution_head or no_attribution of every text, whose answers are there. How long an attribution takes is
+ * judged by the sizes of model and text, so that the same command makes the same page anywhere. */
+void explorer_attributions_choose(const common_options *options, explorer_text *texts, size_t count);
 
 /* A page that computes (live_parts.c). It contains the modules of WebAssembly and the files of the model.
  *

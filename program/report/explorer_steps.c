@@ -12,8 +12,6 @@
 #include "program/commands.h"
 #include "program/encode/encode_options.h"
 #include "program/receptive_field/receptive_field_output.h"
-#include "program/report/explorer_attribution.h"
-#include "program/report/explorer_without.h"
 #if HAVE_VIZ
 #include "program/attention/attention_options.h"
 #endif

@@ -5,7 +5,7 @@
  * same page anywhere. A page that computes fills in the rest.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/report/explorer_without.h"
+#include "program/report/explorer_parts.h"
 
 #include <string.h>
 

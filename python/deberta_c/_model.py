@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from . import _abi as abi
 from ._abi import ArgumentError, UnsupportedError, library, one_of, size_or_default, terminated, whole_number
 from . import _attribution, _program
 from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers
-from ._session import Capture, Changes, Matrices, Session, check_not_closed, parse_ablations
+from ._session import Capture, Changes, Matrices, check_not_closed, parse_ablations
 from ._tasks import Tasks
 
 

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include "include/deberta.h"
+
 typedef struct fuzz_target {
     const char *name;   /* NULL ends a table */
     const char *beside; /* files of the golden folder that lie beside the input, separated by blanks */
@@ -14,3 +16,6 @@ typedef struct fuzz_target {
 } fuzz_target;
 
 extern const fuzz_target fuzz_library_targets[], fuzz_made_targets[], fuzz_program_targets[];
+
+/* Asks every head of the model for the logits of the first token. */
+void fuzz_read_heads(deberta_session *session, const deberta_model *model);

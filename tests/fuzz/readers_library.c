@@ -69,7 +69,7 @@ static void read_text(const char *text, size_t bytes)
     }
 }
 
-static void read_heads(deberta_session *session, const deberta_model *model)
+void fuzz_read_heads(deberta_session *session, const deberta_model *model)
 {
     const deberta_model_info *info = deberta_model_describe(model);
     for (int task = 0; task < DEBERTA_TASK_COUNT; task++) {
@@ -98,7 +98,7 @@ static void read_model(const char *folder, size_t bytes)
                                      .sequence_starts = (size_t[]){0, 3},
                                      .sequences = 1};
         deberta_outputs outputs = {.struct_size = sizeof outputs};
-        if (deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK) read_heads(session, model);
+        if (deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK) fuzz_read_heads(session, model);
         deberta_session_free(&session);
     }
     deberta_model_free(&model);

@@ -110,14 +110,7 @@ static void use_model(const deberta_model *model)
     const deberta_batch batch = {
         .struct_size = sizeof batch, .ids = ids, .sequence_starts = (size_t[]){0, TOKENS}, .sequences = 1};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
-    if (deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK)
-        for (int task = 0; task < DEBERTA_TASK_COUNT; task++) {
-            const size_t width = deberta_task_width(model, (deberta_task)task);
-            if (!(info->tasks_present & 1u << task) || width > 1 << 20) continue;
-            float *logits = calloc(width, sizeof *logits);
-            if (logits) deberta_task_logits(session, (deberta_task)task, (size_t[]){0}, 1, logits, width, &error);
-            free(logits);
-        }
+    if (deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK) fuzz_read_heads(session, model);
     deberta_session_free(&session);
 }
 

@@ -77,8 +77,8 @@ static verdict expect_refusal(const char *folder, const char *name, deberta_stat
 
 /* ---------------------------------------------------------------------------------------------------------- running */
 
-static deberta_status encode(collected *result, const deberta_model *model, const ragged_batch *batch,
-                             deberta_error *err)
+static deberta_status encode_all(collected *result, const deberta_model *model, const ragged_batch *batch,
+                                 deberta_error *err)
 {
     encode_request request = {.threads = 1, .observe_hidden = true};
     return encode_and_collect(result, model, batch, &request, err);
@@ -93,7 +93,7 @@ static double distance_from_base(const char *folder, const deberta_model *model)
     double worst = NAN;
     if (golden_case_read(&base, folder, "00-base", NULL, NULL, NULL) != DEBERTA_OK) return NAN;
     if (ragged_create(&batch, base.rows, base.columns, base.ids, base.mask, base.types, NULL) == DEBERTA_OK &&
-        encode(&result, model, &batch, NULL) == DEBERTA_OK) {
+        encode_all(&result, model, &batch, NULL) == DEBERTA_OK) {
         worst = 0;
         size_t h = result.info.hidden_size;
         for (size_t s = 0; s < batch.sequences; s++) {
@@ -145,7 +145,7 @@ static deberta_status encode_row(collected *result, const deberta_model *model, 
     ragged_batch batch;
     double types[64] = {0};
     DEBERTA_TRY(ragged_create(&batch, 1, n, ids, mask, types, err));
-    deberta_status status = encode(result, model, &batch, err);
+    deberta_status status = encode_all(result, model, &batch, err);
     ragged_free(&batch);
     return status;
 }

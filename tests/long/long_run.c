@@ -91,7 +91,7 @@ static deberta_session *open_session(const deberta_model *model, size_t threads)
 }
 
 /* One to three sequences, `tokens` in all; a sum over the bits of all hidden states. */
-static uint64_t encode(deberta_session *session, const deberta_model *model, size_t tokens, uint64_t seed)
+static uint64_t encode_checksum(deberta_session *session, const deberta_model *model, size_t tokens, uint64_t seed)
 {
     int32_t ids[MOST_TOKENS];
     const deberta_model_info *info = deberta_model_describe(model);
@@ -120,12 +120,13 @@ static void run_encodes(const char *folder, size_t count)
 {
     deberta_model *model = open_model(folder);
     deberta_session *session = open_session(model, 1);
-    const uint64_t fixed = encode(session, model, FIXED_TOKENS, 1);
+    const uint64_t fixed = encode_checksum(session, model, FIXED_TOKENS, 1);
     measure first = {0};
     uint64_t state = 7;
     for (size_t k = 1; k <= count; k++) {
-        encode(session, model, 1 + random_below(&state, MOST_TOKENS), k);
-        if (k % 100 == 0) demand(encode(session, model, FIXED_TOKENS, 1) == fixed, "bits of a fixed text change");
+        encode_checksum(session, model, 1 + random_below(&state, MOST_TOKENS), k);
+        if (k % 100 == 0)
+            demand(encode_checksum(session, model, FIXED_TOKENS, 1) == fixed, "bits of a fixed text change");
         if (k == count / 10) first = measure_now();
     }
     report("encodes of 1 to 300 tokens", count, first, measure_now());
@@ -141,7 +142,7 @@ static void run_opens(const char *folder, size_t count)
         deberta_model *model = open_model(folder);
         deberta_session *session = open_session(model, 1 + k % 2);
         deberta_tokenizer *tokenizer;
-        const uint64_t found = encode(session, model, FIXED_TOKENS, 1);
+        const uint64_t found = encode_checksum(session, model, FIXED_TOKENS, 1);
         demand(deberta_tokenizer_open(&tokenizer, folder, &error) == DEBERTA_OK, "a tokenizer cannot be opened");
         demand(k == 1 || found == fixed, "bits of a fixed text change");
         fixed = found;
@@ -163,11 +164,12 @@ static void *call(void *context)
 {
     caller *c = context;
     deberta_session *session = open_session(c->model, 1 + c->number % 2);
-    c->sum = encode(session, c->model, FIXED_TOKENS, 1);
+    c->sum = encode_checksum(session, c->model, FIXED_TOKENS, 1);
     uint64_t state = c->number;
     for (size_t k = 0; k < c->count; k++) {
-        encode(session, c->model, 1 + random_below(&state, MOST_TOKENS), k);
-        if (k % 10 == 0) demand(encode(session, c->model, FIXED_TOKENS, 1) == c->sum, "bits of a fixed text change");
+        encode_checksum(session, c->model, 1 + random_below(&state, MOST_TOKENS), k);
+        if (k % 10 == 0)
+            demand(encode_checksum(session, c->model, FIXED_TOKENS, 1) == c->sum, "bits of a fixed text change");
     }
     deberta_session_free(&session);
     return NULL;
@@ -221,10 +223,10 @@ static guard_times time_here(const char *folder, bool guarded)
     deberta_model *model = open_model(folder);
     found.open = now() - begin;
     deberta_session *session = open_session(model, 1);
-    found.sum = encode(session, model, FIXED_TOKENS, 1);
+    found.sum = encode_checksum(session, model, FIXED_TOKENS, 1);
     for (size_t k = 0; k < SAMPLES; k++) {
         const double before = now();
-        demand(encode(session, model, FIXED_TOKENS, 1) == found.sum, "bits of a fixed text change");
+        demand(encode_checksum(session, model, FIXED_TOKENS, 1) == found.sum, "bits of a fixed text change");
         samples[k] = now() - before;
     }
     deberta_session_free(&session);

@@ -25,7 +25,7 @@ def text_of(page):
 
 
 def places(page):
-    """(kind, page, line number, begin, end, other text) of what can be falsified in a page: results of its blocks, rows of its tables, and words in blocks with results."""
+    """(kind, page, line number, begin, end, other text) of what can be falsified in a page: results of its blocks, rows of its tables, numbers and words of tied sentences."""
     text = text_of(page)
     lines = text.splitlines()
     own = [SOURCES[name] for names in guard.SOURCES.findall(text) for name in names.split()]
@@ -50,22 +50,17 @@ def places(page):
                 one, two = (begin + k, begin + k + 1)
                 if stated and lines[one].lstrip().startswith("|") and lines[two].lstrip().startswith("|") and rest(lines[one]) != rest(lines[two]):
                     yield "rows", page, one + 1, 0, 0, None
-        elif any('"' in line and "<!-- =" in "\n".join(block) for line in block):
-            comment = next((k for k, line in enumerate(block) if "<!-- =" in line), len(block))
-            for k, line in enumerate(block[:comment]):
-                for found in re.finditer(r"[a-z]+", line):
-                    if found.group(0) in OPPOSITES:
-                        yield "word", page, begin + k + 1, found.start(), found.end(), OPPOSITES[found.group(0)]
 
 
 def tied(words, text):
-    """A number of a tied sentence, in the one line where it stands with the word before it."""
+    """A number of a tied sentence, or a word that has an opposite, in the one line where it stands with the word before it."""
     page = next(row[0] for row in TIES if row[1] == words)
-    for found in guard.TIED.finditer(words):
+    opposites = [found for found in re.finditer(r"(?<=\s)([a-z]+)\b", words) if found[1] in OPPOSITES]
+    for kind, found in [*(("whole", found) for found in guard.TIED.finditer(words)), *(("word", found) for found in opposites)]:
         before = (guard.TIED.sub(r"\1", words[:found.start()]).split() or [""])[-1]
-        at = [(k, match) for k, line in enumerate(text.splitlines()) for match in re.finditer(rf"{re.escape(before)} {re.escape(found[1])}(?![\d.,]*\d)", line)]
+        at = [(k, match) for k, line in enumerate(text.splitlines()) for match in re.finditer(rf"{re.escape(before)} {re.escape(found[1])}(?![\d.,]*\w)", line)]
         if before and len(at) == 1:
-            yield "whole", page, at[0][0] + 1, at[0][1].start() + len(before) + 1, at[0][1].end(), None
+            yield kind, page, at[0][0] + 1, at[0][1].start() + len(before) + 1, at[0][1].end(), OPPOSITES.get(found[1])
 
 
 def rest(line):

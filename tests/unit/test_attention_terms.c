@@ -7,11 +7,6 @@
 #include "analysis/attention_terms.h"
 #include "core/base/numbers.h"
 
-static void assert_near(double found, double expected)
-{
-    if (!(fabs(found - expected) < 1e-5)) fail_msg("%.8f, expected %.8f", found, expected);
-}
-
 static attention_term_effects measure(const logit_terms *terms)
 {
     attention_term_effects effects;
@@ -27,14 +22,14 @@ TEST(test_agreeing_terms)
     const logit_terms terms = {.term = {say, say, NULL}, .tokens = 2};
     const attention_term_effects effects = measure(&terms);
     for (size_t t = 0; t < 2; t++) {
-        assert_near(effects.variance_share[t], 0.5);
-        assert_near(effects.kl_without[t], 0.104538);
-        assert_near(effects.shapley[t], 0.531004 / 2);
+        assert_close(effects.variance_share[t], 0.5, 1e-5);
+        assert_close(effects.kl_without[t], 0.104538, 1e-5);
+        assert_close(effects.shapley[t], 0.531004 / 2, 1e-5);
     }
-    assert_near(effects.variance_share[2], 0);
-    assert_near(effects.kl_without[2], 0);
-    assert_near(effects.shapley[2], 0);
-    assert_near(effects.kl_uniform, 0.531004); /* 1 - H(0.9) */
+    assert_close(effects.variance_share[2], 0, 1e-5);
+    assert_close(effects.kl_without[2], 0, 1e-5);
+    assert_close(effects.shapley[2], 0, 1e-5);
+    assert_close(effects.kl_uniform, 0.531004, 1e-5); /* 1 - H(0.9) */
 }
 
 /* c2c says 9 : 1, p2c 1 : 3, together 3 : 1. w(c2c) = 0.055515, w(p2c) = -0.603760, w(both) = 1 - H(0.75) = 0.188722.
@@ -44,13 +39,13 @@ TEST(test_opposing_terms)
     const float a = logf(3), strong[] = {2 * a, 0, 0, 2 * a}, against[] = {-a, 0, 0, -a};
     const logit_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
     const attention_term_effects effects = measure(&terms);
-    assert_near(effects.variance_share[0], 2);
-    assert_near(effects.variance_share[2], -1);
-    assert_near(effects.kl_without[0], 0.792481); /* log2(3) / 2 */
-    assert_near(effects.kl_without[2], 0.133206);
-    assert_near(effects.shapley[0], (0.055515 + 0.188722 + 0.603760) / 2);
-    assert_near(effects.shapley[2], (-0.603760 + 0.188722 - 0.055515) / 2);
-    assert_near(effects.kl_uniform, 0.188722);
+    assert_close(effects.variance_share[0], 2, 1e-5);
+    assert_close(effects.variance_share[2], -1, 1e-5);
+    assert_close(effects.kl_without[0], 0.792481, 1e-5); /* log2(3) / 2 */
+    assert_close(effects.kl_without[2], 0.133206, 1e-5);
+    assert_close(effects.shapley[0], (0.055515 + 0.188722 + 0.603760) / 2, 1e-5);
+    assert_close(effects.shapley[2], (-0.603760 + 0.188722 - 0.055515) / 2, 1e-5);
+    assert_close(effects.kl_uniform, 0.188722, 1e-5);
 }
 
 enum { N = 5 };
@@ -76,8 +71,8 @@ TEST(test_sums)
         bits += effects.shapley[t];
         assert_true(effects.kl_without[t] > 0);
     }
-    assert_near(share, 1);
-    assert_near(bits, effects.kl_uniform);
+    assert_close(share, 1, 1e-5);
+    assert_close(bits, effects.kl_uniform, 1e-5);
 }
 
 /* Neither what is constant along a row nor a masked token counts. */
@@ -98,9 +93,9 @@ TEST(test_what_does_not_count)
                       masked = {.term = {moved[0], moved[1], moved[2]}, .tokens = N + 1, .mask = mask};
     const attention_term_effects a = measure(&plain), b = measure(&masked);
     for (size_t t = 0; t < ATTENTION_TERMS; t++) {
-        assert_near(b.variance_share[t], a.variance_share[t]);
-        assert_near(b.kl_without[t], a.kl_without[t]);
-        assert_near(b.shapley[t], a.shapley[t]);
+        assert_close(b.variance_share[t], a.variance_share[t], 1e-5);
+        assert_close(b.kl_without[t], a.kl_without[t], 1e-5);
+        assert_close(b.shapley[t], a.shapley[t], 1e-5);
     }
 }
 
@@ -111,13 +106,13 @@ TEST(test_change)
     float change[4];
     logit_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
     attention_term_change(change, &terms, 0);
-    assert_near(change[0], 0.75 - 0.25); /* 3 : 1 with, 1 : 3 without c2c */
-    assert_near(change[1], 0.25 - 0.75);
-    assert_near(change[2], 0);
+    assert_close(change[0], 0.75 - 0.25, 1e-5); /* 3 : 1 with, 1 : 3 without c2c */
+    assert_close(change[1], 0.25 - 0.75, 1e-5);
+    assert_close(change[2], 0, 1e-5);
     attention_term_change(change, &terms, 1);
-    assert_near(change[0], 0);
+    assert_close(change[0], 0, 1e-5);
     terms.mask = first;
     attention_term_change(change, &terms, 0);
-    assert_near(change[0], 0); /* the only key has 1 in any case */
-    assert_near(change[1], 0);
+    assert_close(change[0], 0, 1e-5); /* the only key has 1 in any case */
+    assert_close(change[1], 0, 1e-5);
 }

@@ -25,7 +25,7 @@ static deberta_status poison(void *context, const deberta_hidden_edit *edit)
 
 /* Two sequences in a batch, the second of 40 tokens; the result must be freed. */
 /* window: NULL for ordinary attention; poisoned: a token whose input is NaN, or NULL. */
-static float *encode(const char *path, const key_window *window, size_t *poisoned, size_t *h)
+static float *encode_windowed(const char *path, const key_window *window, size_t *poisoned, size_t *h)
 {
     OWN_MODEL *model = open_model(path);
     OWN_SESSION *session = NULL;
@@ -56,7 +56,8 @@ TEST(test_wide)
     for (size_t k = 0; k < 2; k++) {
         size_t h;
         FREED_BY(free_memory)
-        float *plain = encode(paths[k], NULL, NULL, &h), *windowed = encode(paths[k], &wide, NULL, &h);
+        float *plain = encode_windowed(paths[k], NULL, NULL, &h),
+              *windowed = encode_windowed(paths[k], &wide, NULL, &h);
         for (size_t e = 0; e < N * h; e++) assert_true(fabsf(plain[e] - windowed[e]) < 2e-5f);
     }
 }
@@ -74,7 +75,7 @@ TEST(test_reach)
 {
     size_t at = 50, h;
     const key_window window = {.left = 5, .right = 2};
-    FREED_BY(free_memory) float *hidden = encode(v1, &window, &at, &h);
+    FREED_BY(free_memory) float *hidden = encode_windowed(v1, &window, &at, &h);
     for (ptrdiff_t t = 0; t < N; t++) {
         const ptrdiff_t r = t - (ptrdiff_t)at;
         assert_int_equal(has_nan(hidden + (size_t)t * h, h), t >= FIRST && r <= 15 && -r <= 6);
@@ -88,7 +89,7 @@ TEST(test_rows)
     uint8_t rows[32] = {0};
     rows[16] = rows[16 + 3] = 1;
     const key_window window = {.left = N, .right = N, .rows = rows};
-    FREED_BY(free_memory) float *hidden = encode(v1, &window, &at, &h);
+    FREED_BY(free_memory) float *hidden = encode_windowed(v1, &window, &at, &h);
     for (size_t t = 0; t < N; t++)
         assert_int_equal(has_nan(hidden + t * h, h), t >= at && t <= at + 9 && (t - at) % 3 == 0);
 }

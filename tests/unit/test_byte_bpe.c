@@ -14,7 +14,7 @@ static void add_token(byte_bpe *bpe, const char *text, int64_t id)
     assert_ok(byte_bpe_add_token(bpe, text, strlen(text), id, "test", NULL));
 }
 
-static void encode(const byte_bpe *bpe, const char *text, size_t bytes, token_list *list)
+static void encode_text(const byte_bpe *bpe, const char *text, size_t bytes, token_list *list)
 {
     FREED_BY(byte_bpe_workspace_free) byte_bpe_workspace workspace = {0};
     size_t covered = 0;
@@ -32,7 +32,7 @@ static void check_ids(const byte_bpe *bpe, const char *text, const char *expecte
     FREED_BY(token_list_free) token_list list = {0};
     char ids[400] = "";
     size_t at = 0;
-    encode(bpe, text, strlen(text), &list);
+    encode_text(bpe, text, strlen(text), &list);
     for (size_t i = 0; i < list.count; i++)
         at += (size_t)snprintf(ids + at, sizeof ids - at, "%s%d", i ? " " : "", (int)list.ids[i]);
     assert_string_equal(ids, expected);
@@ -165,7 +165,7 @@ TEST(test_words)
         const char *words[13] = {NULL};
         for (; count < 12 && cases[i][count]; count++) strcat(text, words[count] = cases[i][count]);
         FREED_BY(byte_bpe_free) byte_bpe *bpe = make_for_words(words);
-        encode(bpe, text, strlen(text), &list);
+        encode_text(bpe, text, strlen(text), &list);
         for (size_t w = 0; w < count && w < list.count; w++) {
             at += strlen(words[w]);
             if (list.byte_spans[w].end != at)
@@ -258,7 +258,7 @@ TEST(test_merging)
                 text[i] = (char)('a' + ids[i]);
             }
             FREED_BY(token_list_free) token_list list = {0};
-            encode(bpe, text, count, &list);
+            encode_text(bpe, text, count, &list);
             size_t expected = merge_naively(&naive, ids, count);
             assert_int_equal(list.count, expected);
             assert_memory_equal(list.ids, ids, expected * sizeof *ids);

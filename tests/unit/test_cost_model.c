@@ -23,11 +23,6 @@ static const deberta_model_info v3_base = {
     .has_p2c = 1,
 };
 
-static void assert_near(double found, double expected, double tolerance)
-{
-    if (!(fabs(found - expected) <= tolerance)) fail_msg("found %.12g, expected %.12g", found, expected);
-}
-
 static cost cost_of(const deberta_model_info *model, size_t n, size_t layers, term_selection terms)
 {
     cost c;
@@ -48,14 +43,14 @@ TEST(test_useful_work_of_v3_base)
     };
     FOR_ROWS(i, expected) {
         cost c = cost_of(&v3_base, expected[i].n, 12, TERM_SELECTION_FULL);
-        assert_near(c.table_rows, expected[i].rows, 0);
-        if (expected[i].reachable > 0) assert_near(c.reachable_rows, expected[i].reachable, 0.6);
-        assert_near(1e-9 * c.total.flops, expected[i].gflop, 6e-4 * expected[i].gflop);
+        assert_close(c.table_rows, expected[i].rows, 0);
+        if (expected[i].reachable > 0) assert_close(c.reachable_rows, expected[i].reachable, 0.6);
+        assert_close(1e-9 * c.total.flops, expected[i].gflop, 6e-4 * expected[i].gflop);
         double unreached = 12 * 4 * (double)expected[i].n * 768 * (c.table_rows - c.reachable_rows);
-        assert_near(c.total.flops - c.total.reachable_flops, unreached, 1e-9 * c.total.flops);
+        assert_close(c.total.flops - c.total.reachable_flops, unreached, 1e-9 * c.total.flops);
         double parts = 0; /* what can be reached, or c2p and p2c would stand above the machine's limit */
         for (int part = 0; part < PROFILE_PARTS; part++) parts += c.part_flops[part];
-        assert_near(parts, c.stage[PROFILE_ATTENTION].reachable_flops, 1e-9 * parts);
+        assert_close(parts, c.stage[PROFILE_ATTENTION].reachable_flops, 1e-9 * parts);
     }
 }
 
@@ -64,23 +59,23 @@ TEST(test_rows_without_buckets)
     deberta_model_info v1_base = v3_base;
     v1_base.position_buckets = 0;
     v1_base.relative_rows = 1024;
-    assert_near(cost_of(&v1_base, 1, 1, TERM_SELECTION_FULL).table_rows, 1, 0);
-    assert_near(cost_of(&v1_base, 512, 1, TERM_SELECTION_FULL).table_rows, 1023, 0);
-    assert_near(cost_of(&v1_base, 512, 1, TERM_SELECTION_FULL).reachable_rows, 512, 0);
-    assert_near(cost_of(&v1_base, 2000, 1, TERM_SELECTION_FULL).table_rows, 1024, 0);
+    assert_close(cost_of(&v1_base, 1, 1, TERM_SELECTION_FULL).table_rows, 1, 0);
+    assert_close(cost_of(&v1_base, 512, 1, TERM_SELECTION_FULL).table_rows, 1023, 0);
+    assert_close(cost_of(&v1_base, 512, 1, TERM_SELECTION_FULL).reachable_rows, 512, 0);
+    assert_close(cost_of(&v1_base, 2000, 1, TERM_SELECTION_FULL).table_rows, 1024, 0);
 }
 
 TEST(test_terms_that_are_left_out_cost_nothing)
 {
     double n = 128, h = 768, strip = 2 * n * 255 * h;
     double full = cost_of(&v3_base, 128, 1, TERM_SELECTION_FULL).stage[PROFILE_ATTENTION].flops;
-    assert_near(full, 4 * n * n * h + 2 * strip, 0);
-    assert_near(cost_of(&v3_base, 128, 1, TERM_SELECTION_C2C_C2P).stage[PROFILE_ATTENTION].flops, full - strip, 0);
-    assert_near(cost_of(&v3_base, 128, 1, TERM_SELECTION_C2C_P2C).stage[PROFILE_ATTENTION].flops, full - strip, 0);
-    assert_near(cost_of(&v3_base, 128, 1, TERM_SELECTION_C2C).stage[PROFILE_ATTENTION].flops, full - 2 * strip, 0);
+    assert_close(full, 4 * n * n * h + 2 * strip, 0);
+    assert_close(cost_of(&v3_base, 128, 1, TERM_SELECTION_C2C_C2P).stage[PROFILE_ATTENTION].flops, full - strip, 0);
+    assert_close(cost_of(&v3_base, 128, 1, TERM_SELECTION_C2C_P2C).stage[PROFILE_ATTENTION].flops, full - strip, 0);
+    assert_close(cost_of(&v3_base, 128, 1, TERM_SELECTION_C2C).stage[PROFILE_ATTENTION].flops, full - 2 * strip, 0);
     deberta_model_info plain = v3_base;
     plain.relative_rows = 0;
-    assert_near(cost_of(&plain, 128, 1, TERM_SELECTION_FULL).stage[PROFILE_ATTENTION].flops, full - 2 * strip, 0);
+    assert_close(cost_of(&plain, 128, 1, TERM_SELECTION_FULL).stage[PROFILE_ATTENTION].flops, full - 2 * strip, 0);
 }
 
 TEST(test_a_batch_is_the_sum_but_reads_weights_once)
@@ -89,15 +84,15 @@ TEST(test_a_batch_is_the_sum_but_reads_weights_once)
     cost_point point = {.lengths = lengths, .sequences = 2, .layers = 3};
     cost both, one = cost_of(&v3_base, 16, 3, TERM_SELECTION_FULL), two = cost_of(&v3_base, 40, 3, TERM_SELECTION_FULL);
     cost_model_compute(&both, &v3_base, DEBERTA_REFERENCE_MICROSOFT, &point);
-    assert_near(both.total.flops, one.total.flops + two.total.flops, 1e-6 * both.total.flops);
+    assert_close(both.total.flops, one.total.flops + two.total.flops, 1e-6 * both.total.flops);
     double weights = 4 * 3 * (2 * 768.0 * 3072);
     cost_stage ff = both.stage[PROFILE_FEED_FORWARD];
-    assert_near(ff.bytes, one.stage[PROFILE_FEED_FORWARD].bytes + two.stage[PROFILE_FEED_FORWARD].bytes - weights, 1);
+    assert_close(ff.bytes, one.stage[PROFILE_FEED_FORWARD].bytes + two.stage[PROFILE_FEED_FORWARD].bytes - weights, 1);
     /* the shorter sequence's rows of PK and PQ are among the longer one's */
     double tables = 4 * 3 * 2 * 31 * 768.0;
     cost_stage attention = both.stage[PROFILE_ATTENTION];
-    assert_near(attention.bytes, one.stage[PROFILE_ATTENTION].bytes + two.stage[PROFILE_ATTENTION].bytes - tables, 1);
-    assert_near(both.table_rows, (16 * 31 + 40 * 79) / 56.0, 1e-9);
+    assert_close(attention.bytes, one.stage[PROFILE_ATTENTION].bytes + two.stage[PROFILE_ATTENTION].bytes - tables, 1);
+    assert_close(both.table_rows, (16 * 31 + 40 * 79) / 56.0, 1e-9);
 }
 
 TEST(test_recomputed_positions_are_work_but_not_useful)
@@ -106,8 +101,8 @@ TEST(test_recomputed_positions_are_work_but_not_useful)
     cost c;
     cost_point point = {.lengths = &n, .sequences = 1, .layers = 12, .recompute_positions = true};
     cost_model_compute(&c, &v3_base, DEBERTA_REFERENCE_MICROSOFT, &point);
-    assert_near(c.stage[PROFILE_POSITIONS].flops, 12 * 2 * 2 * 512 * 768.0 * 768, 0);
-    assert_near(c.total.flops, cost_of(&v3_base, 40, 12, TERM_SELECTION_FULL).total.flops, 1);
+    assert_close(c.stage[PROFILE_POSITIONS].flops, 12 * 2 * 2 * 512 * 768.0 * 768, 0);
+    assert_close(c.total.flops, cost_of(&v3_base, 40, 12, TERM_SELECTION_FULL).total.flops, 1);
 }
 
 TEST(test_convolution_and_embedding_projection)
@@ -116,11 +111,11 @@ TEST(test_convolution_and_embedding_projection)
     info.convolution_width = 3;
     info.embedding_size = 128;
     cost c = cost_of(&info, 10, 2, TERM_SELECTION_FULL);
-    assert_near(c.stage[PROFILE_CONVOLUTION].flops, 2 * 10 * 3 * 768.0 * 768, 0);
-    assert_near(c.stage[PROFILE_EMBED].flops, 2 * 10 * 128 * 768.0, 0);
+    assert_close(c.stage[PROFILE_CONVOLUTION].flops, 2 * 10 * 3 * 768.0 * 768, 0);
+    assert_close(c.stage[PROFILE_EMBED].flops, 2 * 10 * 128 * 768.0, 0);
     double sum = 0;
     for (int s = 0; s < PROFILE_STAGES; s++) sum += c.stage[s].bytes;
-    assert_near(c.total.bytes, sum, 1e-6 * sum);
+    assert_close(c.total.bytes, sum, 1e-6 * sum);
 }
 
 /* ------------------------------------------------------------------------------------------- bytes by precision */
@@ -153,9 +148,9 @@ static void check_linear_bytes(const deberta_model *model, size_t tokens)
         output += packed_bytes(&layer->attention_output) + 3 * row;
         feed_forward += packed_bytes(&layer->intermediate) + packed_bytes(&layer->output) + 2 * row;
     }
-    assert_near(c.stage[PROFILE_QKV].bytes, qkv, 0);
-    assert_near(c.stage[PROFILE_ATTENTION_OUTPUT].bytes, output, 0);
-    assert_near(c.stage[PROFILE_FEED_FORWARD].bytes, feed_forward, 0);
+    assert_close(c.stage[PROFILE_QKV].bytes, qkv, 0);
+    assert_close(c.stage[PROFILE_ATTENTION_OUTPUT].bytes, output, 0);
+    assert_close(c.stage[PROFILE_FEED_FORWARD].bytes, feed_forward, 0);
 }
 
 /* The rows of position tables that attention reads, of the sizes that they have in the model: all rows are in use. */
@@ -176,7 +171,7 @@ static void check_table_bytes(const deberta_model *model)
                           (sizeof *layer->position_query_integers.scale + sizeof *layer->position_query_integers.zero));
     }
     assert_int_equal(layer->position_keys == NULL, model->integer_attention);
-    assert_near(with - without, in_use * bytes, 0);
+    assert_close(with - without, in_use * bytes, 0);
 }
 
 /* Bytes are those of the memory that an opened model has, not of float32's. */
@@ -198,8 +193,8 @@ TEST(test_bytes_are_those_of_the_packed_model)
                 (double)((const char *)matrix_weights_end(matrix) - (const char *)matrix_weights_at(matrix, 0, 0));
             deberta_model_free(&model);
         }
-        assert_near(qkv[DEBERTA_PRECISION_INT8], qkv[DEBERTA_PRECISION_FLOAT32] / 4, 0);
-        assert_near(qkv[DEBERTA_PRECISION_INT16], qkv[DEBERTA_PRECISION_FLOAT32] / 2, 0);
+        assert_close(qkv[DEBERTA_PRECISION_INT8], qkv[DEBERTA_PRECISION_FLOAT32] / 4, 0);
+        assert_close(qkv[DEBERTA_PRECISION_INT16], qkv[DEBERTA_PRECISION_FLOAT32] / 2, 0);
     }
 }
 
@@ -211,7 +206,7 @@ TEST(test_only_what_is_of_integers_is_smaller)
         info.precision = (deberta_precision)precision;
         info.convolution_width = 3;
         c[precision] = cost_of(&info, 16, 12, TERM_SELECTION_FULL);
-        assert_near(c[precision].total.flops, c[0].total.flops, 0);
+        assert_close(c[precision].total.flops, c[0].total.flops, 0);
         for (int stage = 0; stage < PROFILE_STAGES; stage++) {
             const bool smaller = cost_stage_is_of_integers((profile_stage)stage, info.precision);
             if (stage == PROFILE_PACK) continue; /* in int8 it makes the integers of keys and values */
@@ -219,5 +214,5 @@ TEST(test_only_what_is_of_integers_is_smaller)
         }
     }
     /* 12 (768 2304 + 16 4 768 4) and what scales: 8 bytes an output, 4 an input */
-    assert_near(c[DEBERTA_PRECISION_INT8].stage[PROFILE_QKV].bytes, 12 * (1769472 + 196608 + 8 * 2304 + 4 * 768), 0);
+    assert_close(c[DEBERTA_PRECISION_INT8].stage[PROFILE_QKV].bytes, 12 * (1769472 + 196608 + 8 * 2304 + 4 * 768), 0);
 }

@@ -41,7 +41,7 @@ typedef struct fixture {
     char *folder, path[256];
 } fixture;
 
-static void encode(fixture *f)
+static void encode_hidden(fixture *f)
 {
     deberta_batch batch = batch_of(f->ids, f->starts, ROWS);
     batch.mask = f->mask;
@@ -74,7 +74,7 @@ static int set_up(void **state)
                              .mask = f->mask};
     f->folder = make_folder();
     snprintf(f->path, sizeof f->path, "%s/logits.safetensors", f->folder);
-    encode(f);
+    encode_hidden(f);
     counted_source = f->model->source;
     counted_tensor = &f->model->tasks.mlm_decoder.stored;
     f->model->source.read = counting_read;

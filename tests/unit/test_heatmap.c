@@ -26,8 +26,6 @@ static heatmap_cells prepared(const float *values, size_t rows, size_t columns, 
     return cells;
 }
 
-static void assert_near(double got, double expected) { assert_true(fabs(got - expected) < 1e-6); }
-
 TEST(rows_are_centred_over_finite_cells)
 {
     const float values[] = {1, 2, 3, 6, 5, -INFINITY, NAN, 7};
@@ -37,13 +35,13 @@ TEST(rows_are_centred_over_finite_cells)
         if (isnan(expected[i]))
             assert_true(isnan(cells.values[i]));
         else
-            assert_near(cells.values[i], expected[i]);
+            assert_close(cells.values[i], expected[i], 1e-6);
     }
     assert_int_equal(cells.not_a_number, 1);
     assert_int_equal(cells.infinite, 1);
     heatmap_cells_free(&cells);
     cells = prepared(values, 2, 4, HEATMAP_POSITIVE, true, 1); /* probabilities are never centred */
-    assert_near(cells.values[0], 1);
+    assert_close(cells.values[0], 1, 1e-6);
 }
 
 /* Rows that are equal but for the last bit of a float: dust, which must not become full colour. */
@@ -56,8 +54,8 @@ TEST(equal_rows_are_exactly_zero)
     const heatmap_cells *panels[] = {&cells};
     heatmap_scale scale;
     heatmap_choose(&scale, HEATMAP_SIGNED, &(heatmap_choice){0}, panels, 1);
-    assert_near(scale.low, -1);
-    assert_near(scale.high, 1);
+    assert_close(scale.low, -1, 1e-6);
+    assert_close(scale.high, 1, 1e-6);
 }
 
 TEST(pooling_averages_and_keeps_the_rest)
@@ -67,9 +65,9 @@ TEST(pooling_averages_and_keeps_the_rest)
     FREED_BY(heatmap_cells_free) heatmap_cells cells = prepared(values, 5, 5, HEATMAP_RANGE, false, 2);
     assert_int_equal(cells.rows, 3);
     assert_int_equal(cells.columns, 3);
-    assert_near(cells.values[0], (0 + 1 + 5 + 6) / 4.0);
-    assert_near(cells.values[2], (4 + 9) / 2.0); /* a block of the last column is narrower */
-    assert_near(cells.values[8], 24);
+    assert_close(cells.values[0], (0 + 1 + 5 + 6) / 4.0, 1e-6);
+    assert_close(cells.values[2], (4 + 9) / 2.0, 1e-6); /* a block of the last column is narrower */
+    assert_close(cells.values[8], 24, 1e-6);
     heatmap_cells_free(&cells);
     values[7] = NAN;
     cells = prepared(values, 5, 5, HEATMAP_RANGE, false, 2);
@@ -104,8 +102,8 @@ TEST(scales)
     heatmap_scale scale;
     FOR_ROWS(i, cases) {
         scale = scale_of(cases[i].values, cases[i].count, cases[i].kind, cases[i].choice);
-        assert_near(scale.low, cases[i].low);
-        assert_near(scale.high, cases[i].high);
+        assert_close(scale.low, cases[i].low, 1e-6);
+        assert_close(scale.high, cases[i].high, 1e-6);
         if (cases[i].choice.policy != HEATMAP_FIXED) continue;
         assert_int_equal(scale.below, cases[i].below);
         assert_int_equal(scale.above, cases[i].above);
@@ -130,18 +128,18 @@ TEST(scales)
     assert_int_equal(scale.below + scale.above, 9); /* the two far ones and 7 of the largest */
     float sparse[1000] = {[3] = 0.7f};              /* the percentile is 0: the extremes stay */
     scale = scale_of(sparse, 1000, HEATMAP_POSITIVE, (heatmap_choice){.policy = HEATMAP_ROBUST, .percentile = 99});
-    assert_near(scale.high, 0.7f);
+    assert_close(scale.high, 0.7f, 1e-6);
 }
 
 TEST(positions)
 {
     heatmap_scale lopsided = {.low = -1, .high = 4};
-    assert_near(heatmap_position(&lopsided, true, 0), 0.5); /* zero stays in the middle of a diverging map */
-    assert_near(heatmap_position(&lopsided, true, 4), 1);
-    assert_near(heatmap_position(&lopsided, true, -7), 0.375);
-    assert_near(heatmap_position(&lopsided, false, 1.5), 0.5);
+    assert_close(heatmap_position(&lopsided, true, 0), 0.5, 1e-6); /* zero stays in the middle of a diverging map */
+    assert_close(heatmap_position(&lopsided, true, 4), 1, 1e-6);
+    assert_close(heatmap_position(&lopsided, true, -7), 0.375, 1e-6);
+    assert_close(heatmap_position(&lopsided, false, 1.5), 0.5, 1e-6);
     heatmap_scale decades = {.low = 1, .high = 100, .logarithmic = true};
-    assert_near(heatmap_position(&decades, false, 10), 0.5);
+    assert_close(heatmap_position(&decades, false, 10), 0.5, 1e-6);
 }
 
 /* --------------------------------------------------------------------------------------------------------- golden */

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,6 +33,12 @@
 #define OWN_TOKENIZER FREED_BY(deberta_tokenizer_free) deberta_tokenizer
 
 #define assert_ok(call) assert_int_equal(call, DEBERTA_OK)
+
+/* A NaN is close to nothing. */
+static inline void assert_close(double found, double expected, double tolerance)
+{
+    if (!(fabs(found - expected) <= tolerance)) fail_msg("found %.12g, expected %.12g", found, expected);
+}
 
 /* Loops over rows that have begun and not ended, the innermost last. */
 typedef struct rows_at_work {

@@ -41,7 +41,7 @@ static void encode_watched(states *found, const char *path, deberta_precision pr
     copy_rows(found->value[0], &outputs, 0, TOKENS, HIDDEN);
 }
 
-static void encode(states *found, const char *path, deberta_precision precision, const mutation *fault)
+static void encode_states(states *found, const char *path, deberta_precision precision, const mutation *fault)
 {
     encode_watched(found, path, precision, fault, NULL);
 }
@@ -90,11 +90,11 @@ TEST(outliers_are_evened_out)
     assert_non_null(found);
     FOR_ROWS(k, models) {
         if (getenv("DEBERTA_TEST_QUICK") && !k) continue; /* nothing to even out */
-        encode(exact, models[k].path, DEBERTA_PRECISION_FLOAT32, NULL);
+        encode_states(exact, models[k].path, DEBERTA_PRECISION_FLOAT32, NULL);
         for (int p = DEBERTA_PRECISION_INT16; p < DEBERTA_PRECISION_COUNT; p++) {
-            encode(found, models[k].path, (deberta_precision)p, NULL);
+            encode_states(found, models[k].path, (deberta_precision)p, NULL);
             const double smoothed = relative_error(found, exact, models[k].outliers);
-            encode(found, models[k].path, (deberta_precision)p, &mutation_unsmoothed);
+            encode_states(found, models[k].path, (deberta_precision)p, &mutation_unsmoothed);
             const double unsmoothed = relative_error(found, exact, models[k].outliers);
             print_message("%s, %s: relative error %.1e, %.1e without smoothing\n", models[k].path,
                           deberta_precision_name((deberta_precision)p), smoothed, unsmoothed);
@@ -207,12 +207,12 @@ TEST(spikes_keep_their_digits)
                               .channel = random_below(&random, SPIKED_CHANNELS),
                               .token = random_below(&random, TOKENS)};
         encode_watched(plain, path, DEBERTA_PRECISION_FLOAT32, NULL, &look);
-        encode(exact, path, DEBERTA_PRECISION_FLOAT32, &spiked);
+        encode_states(exact, path, DEBERTA_PRECISION_FLOAT32, &spiked);
         if (!(error_of_token(exact, plain, drawn_spike.token) > 0.5))
             fail_msg("%s: no spike at token %zu, layer %zu (TEST_SEED=%llu)", path, drawn_spike.token,
                      drawn_spike.layer, seed);
         for (int p = DEBERTA_PRECISION_INT16; p < DEBERTA_PRECISION_COUNT; p++) {
-            encode(found, path, (deberta_precision)p, &spiked);
+            encode_states(found, path, (deberta_precision)p, &spiked);
             const double at = error_of_token(found, exact, drawn_spike.token), others = relative_error(found, exact, 0);
             print_message("%s, %s, layer %zu: relative error %.1e at the spike, %.1e elsewhere\n", path,
                           deberta_precision_name((deberta_precision)p), drawn_spike.layer, at, others);
@@ -230,7 +230,7 @@ TEST(outliers_are_large)
     FREED_BY(free_memory) states *found = malloc(sizeof *found);
     double squares[2] = {0, 0};
     assert_non_null(found);
-    encode(found, SHAPE ",outliers=6", DEBERTA_PRECISION_FLOAT32, NULL);
+    encode_states(found, SHAPE ",outliers=6", DEBERTA_PRECISION_FLOAT32, NULL);
     for (size_t i = 0; i < TOKENS; i++)
         for (size_t j = 0; j < HIDDEN; j++)
             squares[synthetic_is_outlier(&made, j)] += (double)found->value[i][j] * (double)found->value[i][j];

@@ -8,8 +8,8 @@ KIND is "cheap" (run by --cheap), "long" (run without it), or "record": tables o
 copied from the page. A record shows that the page still states what it stated, and no more; it is counted apart.
 
 docs/studies/data/ties.tsv ties sentences: PAGE, the words, terms. The words must stand in the page as they are there, and a number in
-brackets must be what its term gives: "changes [85] of [7,283]". Terms that compare come behind those of the numbers. In the page itself are
-comments that GitHub does not show:
+brackets must be what its term gives: "changes [85] of [7,283]". Terms that compare come behind those of the numbers and must hold, so that
+"is worth more" is tied by [A/b/1] > [A/c/1]. In the page itself are comments that GitHub does not show:
 
     <!-- sources: NAME NAME -->                          at the top: tables are looked for in these outputs
     <!-- = [NAME/LABEL/3]; -[NAME/LABEL#2/1]; ? -->      at the end of a paragraph or a list item, or after a table
@@ -19,8 +19,7 @@ term of the comment of its block, in the order of the text. [NAME/LABEL/3] is th
 first number with a decimal point. #2 is the second such line. NAME may be a file of the repository; in a CSV file, [FILE/CELL CELL/TITLE] is the column
 TITLE of the row that begins with these cells; [NAME/CELL CELL/TITLE] is the first number of that cell of a printed table, [NAME/CELL CELL#2/TITLE:3] the
 third of the second table that has such a row and column.
-Terms may be sums and products. "?" leaves a number untied, and it counts as such. A conclusion is tied by its words and a comparison,
-"is worth more": [A/b/1] > [A/c/1]: the words must stand in the block and the comparison must hold.
+Terms may be sums and products. "?" leaves a number untied, and it counts as such.
 
 SPDX-License-Identifier: MIT
 """
@@ -244,27 +243,14 @@ def must_agree(line, number, term, sources):
         raise Wrong(line, number, f"{found.normalize():f}", term)
 
 
-def must_hold(line, words, comparison, sources):
-    if sources.evaluate(comparison) is not True:
-        raise Wrong(line, words, "does not hold", comparison)
-
-
 def check_terms(begin, lines, sources, sections):
     """Compares the numbers of a block with its comment; returns how many are tied."""
     text = "\n".join(lines)
     terms = [" ".join(term.split()) for comment in COMMENT.findall(text) for term in comment.split(";") if term.strip()]
-    words = " ".join(re.sub(r"<!--.*?-->", "", text, flags=re.S).split())
     numbers, tied = stated_numbers(lines, begin, sections), 0
-    values = [term for term in terms if not term.startswith('"')]
-    if len(values) != len(numbers):
-        raise Wrong(begin + 1, f"{len(numbers)} numbers", f"{len(values)} terms in the comment", text[-60:])
-    for term in terms:
-        if term.startswith('"'):
-            phrase, _, comparison = term[1:].partition('":')
-            if phrase not in words:
-                raise Wrong(begin + 1, "other words", f'"{phrase}"', comparison.strip())
-            must_hold(begin + 1, phrase, comparison.strip(), sources)
-    for (line, number), term in zip(numbers, values):
+    if len(terms) != len(numbers):
+        raise Wrong(begin + 1, f"{len(numbers)} numbers", f"{len(terms)} terms in the comment", text[-60:])
+    for (line, number), term in zip(numbers, terms):
         if term != "?":
             must_agree(line, number, term, sources)
             tied += 1
@@ -359,7 +345,8 @@ def check_ties(page, text, sources):
             for number, term in zip(numbers, terms):
                 must_agree(begin + 1, number, term, sources)
             for term in terms[len(numbers):]:
-                must_hold(begin + 1, sentence, term, sources)
+                if sources.evaluate(term) is not True:
+                    raise Wrong(begin + 1, sentence, "does not hold", term)
             yield 0, 0, None
         except (KeyError, SyntaxError, ValueError, ArithmeticError, TypeError, IndexError) as reason:
             yield 0, 0, Wrong((begin or 0) + 1, sentence, f"a term that cannot be read: {reason}", TIES)

@@ -69,7 +69,7 @@ LIBRARY_HOMES = {
     r"zip\.h": ["core/io/zip_reader.c"],
     r"zlib\.h": ["program/report/live_parts.c"],
     r"pcre2\.h": ["core/text/"],
-    r"immintrin|arm_neon|wasm_simd128": ["simd/", "core/base/sha256_instructions.c"],
+    r"immintrin|arm_neon|wasm_simd128": ["simd/", "core/base/sha256.c"],
     r"omp\.h": ["core/base/executor_create.c"],
 }
 SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h", "assert.h", "immintrin.h", "arm_neon.h", "wasm_simd128.h"}

@@ -18,7 +18,6 @@ Exit status 1: an engine of float32 disagreed with float64, one failed, or (with
 Needs build/deberta and tools/peers-requirements.txt: python3 -m venv v && v/bin/pip install -r tools/peers-requirements.txt
 SPDX-License-Identifier: MIT
 """
-import argparse
 import collections
 import contextlib
 import dataclasses
