@@ -123,7 +123,7 @@ TEST(test_models_and_data_that_do_not_fit)
     static const int32_t ids[] = {1, 2};
     const deberta_example examples[2] = {{.tokens = 2, .ids = ids}, {.tokens = 0, .ids = ids}};
     /* other words than the discriminator has */
-    REFUSED(DEBERTA_E_FORMAT, "words, but", o.batch = NULL; o.texts = texts; o.text_count = 1; o.model = model;
+    REFUSED(DEBERTA_E_FORMAT, "rows, but that of", o.batch = NULL; o.texts = texts; o.text_count = 1; o.model = model;
             o.generator = demo; o.task = DEBERTA_TRAIN_RTD; o.new_labels = 1);
     REFUSED(DEBERTA_E_ARGUMENT, "example 1 has no tokens", o.model = "tests/golden_train/08-v2-conv-token";
             o.batch = NULL; o.examples = examples; o.example_count = 2; o.task = DEBERTA_TRAIN_TOKEN);
