@@ -41,16 +41,24 @@ void made_files_remove(made_files *made)
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
-/* Begins a command with those of the report's options that change results or messages. Its outputs are given last, as
- * the page takes them off the end of the command line. */
-static common_options *begin_step_on(const explorer_job *job, const command *command, const char *argument)
+/* Begins a command that reads no weights with those of the report's options that change its results or messages. Its
+ * outputs are given last, as the page takes them off the end of the command line. */
+static common_options *begin_plain_step_on(const explorer_job *job, const command *command, const char *argument)
 {
     const common_options *options = job->options;
     common_options *step = options_begin(command, options, argument);
-    const void *const members[] = {&options->threads,   &options->memory_limit_bytes,
-                                   &options->reference, &options->precision,
-                                   &options->seed,      &options->quiet,
-                                   &options->progress};
+    const void *const members[] = {&options->reference, &options->quiet, &options->progress};
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++) option_inherit(step, options, members[k]);
+    return step;
+}
+
+/* Begins a command that computes. */
+static common_options *begin_step_on(const explorer_job *job, const command *command, const char *argument)
+{
+    const common_options *options = job->options;
+    common_options *step = begin_plain_step_on(job, command, argument);
+    const void *const members[] = {&options->threads, &options->memory_limit_bytes, &options->precision,
+                                   &options->seed};
     for (size_t k = 0; k < sizeof members / sizeof *members; k++) option_inherit(step, options, members[k]);
     return step;
 }
@@ -201,7 +209,7 @@ static void run_verify(explorer_job *job)
 
 static void run_receptive_field(explorer_job *job)
 {
-    common_options *step = explorer_steps_begin(job, &command_receptive_field);
+    common_options *step = begin_plain_step_on(job, &command_receptive_field, job->contents.model);
     option_give(step, &step->json, NULL);
 #if HAVE_VIZ
     if (!job->contents.is_alone)
@@ -297,6 +305,10 @@ static bool wants_latency(const explorer_job *job)
 void explorer_steps_run(explorer_job *job)
 {
     const part_choice *parts = job->o->parts;
+    const bool is_verified = parts[PART_VERIFY] == PART_ASKED_FOR;
+    if (!is_verified && !wants_latency(job))
+        option_note_unused(job->options, &job->options->seed,
+                           "nothing is drawn at random without --with latency,verify");
     common_options *info = explorer_steps_begin(job, &command_info);
     option_give(info, &info->json, NULL);
     give_document(job, info, DOCUMENT_INFO);
@@ -307,6 +319,6 @@ void explorer_steps_run(explorer_job *job)
     explorer_attributions_choose(job->options, job->texts, job->contents.text_count);
     for (size_t k = 0; k < job->contents.text_count; k++) run_attribution(job, k);
     if (job->has_relative_positions && parts[PART_RECEPTIVE_FIELD] != PART_LEFT_OUT) run_receptive_field(job);
-    if (parts[PART_VERIFY] == PART_ASKED_FOR) run_verify(job);
+    if (is_verified) run_verify(job);
     if (wants_latency(job)) run_latency(job);
 }

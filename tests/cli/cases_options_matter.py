@@ -369,7 +369,7 @@ def commands():
         "report": Base(["report", "{X}/mlm"], ["--text", SEEN], ["-o", "r"], {
             "with": row("--with", "latency"), "tokens": row("--tokens", "8"), "depth": row("--depth", "1"), "reps": row("--reps", "2", beside=["--tokens", "8", "--depth", "1"]),
             "skip": row("--skip", "receptive-field"), "training-log": row("--training-log", "{X}/run"), "live": told("--live"), "no-model": told("--no-model"), "modules": told("--modules", "{X}"),
-            "isa": row("--isa", "scalar"), "out": row("--out", "page.html", tail=[])}),
+            "layers": looks("--layers", "0"), "heads": looks("--heads", "2"), "isa": looks("--isa", "scalar"), "threads": looks("--threads", "2"), "seed": said("--seed", "7"), "out": row("--out", "page.html", tail=[])}),
         "receptive-field": Base(["receptive-field", "{X}/mlm"], [], [], {
             **look_rows(), "tokens": row("--tokens", "8"), "depth": row("--depth", "1"), "plot": row("--plot", "p.svg"), "behaviour": row("--behaviour"),
             "behaviour-depth": row("--behaviour-depth", "1", beside=["--behaviour"]), "behaviour-tokens": row("--behaviour-tokens", "4", beside=["--behaviour"]), "influence": row("--influence"),
@@ -432,7 +432,7 @@ def commands():
                   "max-tokens": told("--max-tokens", "6"), "ids": refused(input=["--ids", "1,9,30"]), "input": refused(input=["--input", "{X}/ids.json"]), "row": told("--row", "1", both=["--text", SEEN_MASKED, "--text", SEEN_MASKED.replace("old", "new")]),
                   "corrupted": row("--corrupted", SEEN_MASKED.replace("stood beside", "beside stood"), head=TRACE, fails=2), "mask-word": row("--mask-word", "stood"), "swap": row("--swap", "old,sea", head=TRACE, fails=2),
                   "noise": row("--noise", "sea", head=TRACE, fails=2), "noise-scale": [row("--noise-scale", "1", head=TRACE, beside=["--noise", "sea"], alone=FREE), refused("--noise-scale", "1")],
-                  "seed": [row("--seed", "7", head=TRACE, beside=["--noise", "sea"], alone=FREE), said("--seed", "7")], "token-range": looks("--token-range", "2:9"), "drop-special": looks("--drop-special"), "precision": refused("--precision", "int8"), "answer": row("--answer", "a"), "class": told("--class", "1"), "at": row("--at", "3"),
+                  "seed": [row("--seed", "7", head=TRACE, beside=["--noise", "sea"], alone=FREE), said("--seed", "7")], "token-range": row("--token-range", "2:9"), "drop-special": row("--drop-special"), "precision": refused("--precision", "int8"), "answer": row("--answer", "a"), "class": told("--class", "1"), "at": row("--at", "3"),
                   "mlm-decoder": decoder, "direction": row("--direction", "corrupt"), "what": row("--what", "states")},
     }
     for kind in ("", "components", "grid", "mean", "rollout", "shares", "entropy", "distance", "delta", "difference", "query", "lines", "value-weighted", "four-types", "kernel", "embeddings", "error", "trace"):
