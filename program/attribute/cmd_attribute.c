@@ -212,8 +212,8 @@ static bool find_token(attribute_job *job, text_record *record, const asked_text
     if (job->head != HEAD_MLM) return find_named(job, record, in, found);
     const size_t count = asked_masks(in, found);
     if (count != 1)
-        text_record_spoil(record, "the text has %zu %s, expected one", count,
-                          deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL));
+        text_record_spoil(record, "the text%s has %zu %s, expected one", in->tokens->dropped ? " as it was cut" : "",
+                          count, deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL));
     return count == 1;
 }
 

@@ -223,6 +223,10 @@ static deberta_status eval_finish(task_run *run, FILE *out, deberta_error *err)
         result_set(r, "precision", json_string(precision));
         result_say(r, "\nlinear layers in %s", precision);
     }
+    if (run->options->ablated.text) {
+        result_set(r, "ablate", json_string(run->options->ablated.text));
+        result_say(r, "\nablated: %s", run->options->ablated.text);
+    }
     eval_against_tell(&job->against, r, job->findings.names);
     result_write(r, out, job->format);
     result_free(&r);
@@ -267,6 +271,8 @@ static void eval_draw(const common_options *options, const eval_job *job)
                      100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts, score.texts == 1 ? "" : "s");
     const char *precision = low_precision_name(options);
     const char *note = precision ? options_text(options, "Linear layers in %s.", precision) : NULL;
+    if (options->ablated.text)
+        note = options_text(options, "%s%sAblated: %s.", note ? note : "", note ? " " : "", options->ablated.text);
     output_draw(options, &job->paths, DRAWING(eval_figure_draw), &job->findings,
                 &((const eval_options *)options)->style, title, note);
 }

@@ -57,6 +57,8 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
         masks++;
         last = t;
     }
+    if (masks == 0 && text->tokens->dropped && strstr(text->record.text, job->mask))
+        return text_record_spoil(&text->record, "--max-tokens cuts the text before its first %s", job->mask);
     if (masks == 0) {
         size_t bytes;
         const char *other = find_other_mask(text->record.text, &bytes);

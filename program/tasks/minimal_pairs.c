@@ -352,6 +352,7 @@ static void open_run(pair_run *run, const reading_options *options)
         run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_DECODER;
     run->findings.head = deberta_task_name(run->head);
     run->findings.precision = low_precision_name(run->options);
+    run->findings.ablated = run->options->ablated.text;
     run->mask = deberta_tokenizer_special_id(run->batches.tokenizer, DEBERTA_SPECIAL_MASK);
     run->unknown = deberta_tokenizer_special_id(run->batches.tokenizer, DEBERTA_SPECIAL_UNK);
     text_stream_open(&run->stream, options, &names);

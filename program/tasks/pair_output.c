@@ -74,10 +74,12 @@ result *pair_result(const pair_findings *findings)
     json_object_update(result_json(r), about);
     json_decref(about);
     if (findings->precision) result_set(r, "precision", json_string(findings->precision));
+    if (findings->ablated) result_set(r, "ablate", json_string(findings->ablated));
     result_say(r, "accuracy %.1f %% (95 %%: %.1f to %.1f): of %zu of %zu pairs the good sentence is likelier",
                100 * score.accuracy, 100 * score.low, 100 * score.high, findings->right, findings->pairs);
     result_say(r, "a sentence's score: the sum of %s (head '%s')", sums[findings->score], findings->head);
     if (findings->precision) result_say(r, "linear layers in %s", findings->precision);
+    if (findings->ablated) result_say(r, "ablated: %s", findings->ablated);
     if (findings->ties)
         result_say(r, "%zu pair%s: equal scores, which are not right", findings->ties, findings->ties == 1 ? "" : "s");
     if (findings->bad) result_say(r, "%zu line%s could not be used", findings->bad, findings->bad == 1 ? "" : "s");

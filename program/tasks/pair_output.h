@@ -21,7 +21,7 @@ typedef struct pair_groups {
 typedef struct pair_findings {
     scope memory;
     pair_score score;
-    const char *head, *precision; /* precision: NULL for float32 */
+    const char *head, *precision, *ablated; /* precision: NULL for float32; ablated: what --ablate names, or NULL */
     size_t pairs, right, ties, bad;
     size_t unknown; /* number of pairs with text that the vocabulary does not know */
     size_t equal;   /* number of pairs whose sentences are the same; BLiMP has seven */

@@ -310,6 +310,7 @@ static void print_json_line(task_run *run, const task_text *text)
     if (text->answer && json_object_update(rest, text->answer) != 0) memory_short();
     const char *precision = low_precision_name(run->options);
     if (text->answer && precision) json_put(rest, "precision", json_string(precision));
+    if (text->answer && run->options->ablated.text) json_put(rest, "ablate", json_string(run->options->ablated.text));
     fputc('{', out);
     const bool fits = put_members(out, place, true, 0) && put_members(out, rest, false, JSON_REAL_PRECISION(9));
     if (!fits && !ferror(out)) memory_short();

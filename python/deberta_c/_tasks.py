@@ -160,7 +160,9 @@ class Tasks:
         def places(cut: Cut) -> np.ndarray:
             found = np.flatnonzero(cut.values("ids") == mask)
             if not len(found):
-                raise ArgumentError(f"there is no {self._tokenizer.token(mask)} in the text{cut.where}")
+                token = self._tokenizer.token(mask)
+                raise ArgumentError(f"max_tokens: cuts the text{cut.where} before its first {token}" if cut.list.contents.dropped and token.encode() in cut.text else
+                                    f"there is no {token} in the text{cut.where}")
             return found
 
         def candidate(k: int, probability: float) -> Answer:

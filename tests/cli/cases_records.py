@@ -157,3 +157,30 @@ def test_carriage_returns_end_no_line(bench):
         contains(bench.expect(3, *arguments, "--file", "x.txt").err, "x.txt: its first line has carriage returns before its end")
     bench.write("x.txt", "a new store\r\nthe old mall\r\n")
     equal(len(bench.fine("classify", DEMO, "--file", "x.txt", "--json").out.splitlines()), 2)
+
+
+def test_texts_without_tokens_are_named(bench):
+    """Of an empty text, a blank line and an empty second text, special tokens alone are answered for."""
+    bench.write("x.txt", "a store\n\n \nthe mall\n")
+    for arguments in (("classify", DEMO), ("encode", DEMO, "--pool", "mean", "-o", "x.npy"), ("tokenize", DEMO)):
+        for given, found in ((("--text", ""), ("text 1: the text is empty",)), (("--text", "a"), ())) if arguments[0] != "encode" else ():
+            err = bench.fine(*arguments, *given).err
+            contains(err, *found)
+            equal(err.count("is empty: special tokens alone stand for it"), len(found), err)
+        equal(bench.fine(*arguments, "--file", "x.txt").err.count("the text is empty: special tokens alone stand for it"), 2, arguments[0])
+    contains(bench.fine("classify", DEMO, "--text", "a", "--pair", "").err, "text 1: the second text is empty")
+
+
+def test_a_mask_that_was_cut_away(bench):
+    text = "a store " * 9 + "[MASK]"
+    err = bench.expect(3, "fill-mask", DEMO, "--text", text, "--max-tokens", "8").err
+    contains(err, "--max-tokens cuts the text before its first [MASK]")
+    contains(bench.expect(3, "attribute", DEMO, "--head", "mlm", "--text", text, "--max-tokens", "8").err, "the text as it was cut has 0 [MASK]")
+
+
+def test_answers_of_an_ablated_model_say_so(bench):
+    bench.write("x.tsv", "Moby-Dick\tthe ship\nDracula\tthe castle\n")
+    for arguments in (("classify", DEMO, "--text", "a ship"), ("fill-mask", DEMO, "--text", "a [MASK]"), ("eval", DEMO, "x.tsv")):
+        whole, cut = (json.loads(bench.fine(*arguments, "--json", *more).out) for more in ((), ("--ablate", "c2p@all")))
+        assert "ablate" not in whole and cut["ablate"] == "c2p@all", arguments
+    contains(bench.fine("eval", DEMO, "x.tsv", "--ablate", "c2p@all").out, "ablated: c2p@all")

@@ -109,7 +109,8 @@ def test_drawn_shards(bench):
                 assert bench.run(*arguments, env=env).code == 0  # finished: nothing to do
             folder = f"m{case}{suffix}.shards"
             assert {p.suffix for p in pathlib.Path(folder).iterdir()} == {".json", ".items", suffix}
-            told = bench.fine("merge", folder, "-o", f"m{case}{suffix}", *(["--audit", "100%", "--isa", dice.choice(TIERS)] if case % 3 == 0 else []))
+            told = bench.run("merge", folder, "-o", f"m{case}{suffix}", *(["--audit", "100%", "--isa", dice.choice(TIERS)] if case % 3 == 0 else []))
+            assert told.code == one.code, told.describe()
             assert digest(f"m{case}{suffix}") == digest(f"one{case}{suffix}") and digest(f"m{case}{suffix}") in told.out, told.describe()
 
 
@@ -294,6 +295,10 @@ def test_what_a_shard_refuses(bench):
     before = {p: digest(p) for p in pathlib.Path("into.npy.shards").iterdir()}
     for words, wanted in ((arguments[:-3] + [4, "--shard", 1], "holds shards of 3, and this one is of 4"), ([*arguments, "--pool", "cls"], "another value of 'options'"),
                           ([arguments[0], other_model(bench), *arguments[2:]], "another value of 'model'"), ([*arguments, "--file", source], "other input")):
+        contains(bench.expect(3, *words).err, wanted)
+    # A neighbour that would not be merged with this one is refused before it is computed.
+    for words, wanted in (([*arguments[:-1], 2, "--precision", "int8"], "1-of-3.json was made with another value of 'precision': repeat that here"),
+                          ([*arguments[:-1], 0, "--file", source], "1-of-3.json was made of other input")):
         contains(bench.expect(3, *words).err, wanted)
     assert {p: digest(p) for p in pathlib.Path("into.npy.shards").iterdir()} == before
     (pathlib.Path("into.npy.shards") / "1-of-3.npy").unlink()

@@ -189,3 +189,13 @@ def test_drawn_texts_in_every_container(demo):
         texts = [(one(), one()) if pairs else one() for _ in range(draw.randint(1, 4))]
         name, call = draw.choice(sorted(containers(texts, pairs))), draw.choice(sorted(calls))
         assert calls[call](containers(texts, pairs)[name](texts)) == calls[call](texts), (SEED, case, name, call, texts)
+
+
+def test_texts_without_tokens_are_named(demo):
+    """Also of a pair, and in a list by its place; a mask that max_tokens cuts away is not said to be missing."""
+    with pytest.warns(deberta_c.NoteWarning, match="the text is empty: special tokens alone stand for it"):
+        demo.classify("")
+    with pytest.warns(deberta_c.NoteWarning, match="the second text at place 1 is empty"):
+        demo.encode([("a", "b"), ("a", " ")])
+    with pytest.raises(deberta_c.ArgumentError, match=r"max_tokens: cuts the text before its first \[MASK\]"):
+        demo.fill_mask("a store " * 9 + "[MASK]", max_tokens=8)

@@ -143,7 +143,27 @@ static deberta_status compare_input(const shard_manifest *manifest, const char *
     if (same) return DEBERTA_OK;
     DEBERTA_FAIL(
         err, DEBERTA_E_ARGUMENT,
-        "%s was made of other input (the texts of its files differ): remove the folder, or choose another --out", path);
+        "%s was made of other input (the texts of its files differ): remove it to compute this shard again, or choose "
+        "another --out",
+        path);
+}
+
+/* Compares what a manifest was made with. way_out: what to do where that differs. */
+static deberta_status compare_manifest(const shard_manifest *manifest, const char *path, const corpus_shard *shard,
+                                       const text_stream *stream, const char *way_out, deberta_error *err)
+{
+    const char *differing = differing_setting(shard->settings, manifest->settings);
+    json_t *files = input_files(stream);
+    const bool same_files = json_equal(files, json_object_get(manifest->corpus, "files"));
+    json_decref(files);
+    if (differing)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s was made with another value of '%s': %s, or choose another --out",
+                     path, differing, way_out);
+    if (!same_files)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "%s was made of other input (names or sizes of its files differ): %s, or choose another --out",
+                     path, way_out);
+    return DEBERTA_OK;
 }
 
 /* Checks that a finished shard is the one that was asked for. */
@@ -152,28 +172,36 @@ static deberta_status check_finished(const corpus_shard *shard, text_stream *str
     shard_manifest manifest;
     struct stat about;
     DEBERTA_TRY(shard_manifest_read(&manifest, shard->manifest, err));
-    json_t *files = input_files(stream);
-    const char *differing = differing_setting(shard->settings, manifest.settings);
     char *rows = path_join(shard->folder, manifest.file);
-    deberta_status status = DEBERTA_OK;
-    if (differing)
-        status = status_fail(err, DEBERTA_E_ARGUMENT,
-                             "%s was made with another value of '%s': remove the folder, or choose another --out",
-                             shard->manifest, differing);
-    else if (!json_equal(files, json_object_get(manifest.corpus, "files")))
-        status = status_fail(err, DEBERTA_E_ARGUMENT,
-                             "%s was made of other input (names or sizes of its files differ): remove the folder, or "
-                             "choose another --out",
-                             shard->manifest);
-    else if (!rows || stat(rows, &about) != 0 || (size_t)about.st_size != manifest.file_bytes)
+    deberta_status status =
+        compare_manifest(&manifest, shard->manifest, shard, stream, "remove it to compute this shard again", err);
+    if (status == DEBERTA_OK && (!rows || stat(rows, &about) != 0 || (size_t)about.st_size != manifest.file_bytes))
         status = status_fail(err, DEBERTA_E_FORMAT,
                              "%s: its rows, %s, are missing or have another size: remove it to compute them again",
                              shard->manifest, manifest.file);
     if (status == DEBERTA_OK) status = compare_input(&manifest, shard->manifest, stream, err);
     if (status == DEBERTA_OK) remove_leftover(rows);
     free(rows);
-    json_decref(files);
     shard_manifest_close(&manifest);
+    return status;
+}
+
+/* Checks, before a shard is computed, that it fits to those that are finished: only shards of the same settings can be
+ * merged. */
+static deberta_status compare_neighbours(const corpus_shard *shard, const text_stream *stream, deberta_error *err)
+{
+    deberta_status status = DEBERTA_OK;
+    for (size_t k = 0; k < count_of(&shard->choice) && status == DEBERTA_OK; k++) {
+        char *path = shard_path(shard->folder, k, count_of(&shard->choice), ".json");
+        shard_manifest manifest;
+        if (!path) memory_short();
+        if (access(path, F_OK) == 0 && shard_manifest_read(&manifest, path, NULL) == DEBERTA_OK) {
+            status = compare_manifest(&manifest, path, shard, stream,
+                                      "repeat that here, since only equal shards are merged", err);
+            shard_manifest_close(&manifest);
+        }
+        free(path);
+    }
     return status;
 }
 
@@ -218,6 +246,7 @@ deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *opt
     DEBERTA_TRY(name_files(shard, err));
     *finished = access(shard->manifest, F_OK) == 0;
     if (*finished) return check_finished(shard, stream, err);
+    DEBERTA_TRY(compare_neighbours(shard, stream, err));
     output->resumable = output->of_shard = true;
     output->problems = json_array();
     char *path = shard_path(shard->folder, shard->choice.shard, count_of(&shard->choice), suffix_of(output));

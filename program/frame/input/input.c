@@ -232,6 +232,14 @@ deberta_text input_text(const reading_options *options, const input_batch *input
                           .strict = options->strict};
 }
 
+const char *input_empty_text(const deberta_tokens *tokens, bool pair)
+{
+    bool has_token[2] = {false, !pair};
+    for (size_t t = 0; t < tokens->count; t++)
+        if (tokens->roles[t] != DEBERTA_TOKEN_FRAME) has_token[tokens->token_types[t] == 1] = true;
+    return !has_token[0] ? "the text is empty" : !has_token[1] ? "the second text is empty" : NULL;
+}
+
 /* Tokenizes row r of the texts, and notes what was changed; *list is reused for the next row. */
 static deberta_status tokenize_row(const reading_options *options, const input_batch *input, size_t r, size_t limit,
                                    deberta_tokens **list, deberta_error *err)
@@ -244,6 +252,8 @@ static deberta_status tokenize_row(const reading_options *options, const input_b
     if (tokens->replaced)
         say_note(&options->common, "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu",
                  r + 1, tokens->replaced, tokens->replaced == 1 ? "" : "s", tokens->first_replaced_byte);
+    const char *empty = input_empty_text(tokens, text.pair != NULL);
+    if (empty) say_note(&options->common, "text %zu: %s: special tokens alone stand for it", r + 1, empty);
     if (tokens->dropped)
         say_note(&options->common, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, tokens->dropped);
     return DEBERTA_OK;
@@ -315,9 +325,6 @@ static deberta_status read_source(const reading_options *options, const char *mo
         usage_wrong(common, "a made-up model has no tokenizer%s",
                     option_exists(common, &options->ids) ? "; give --ids" : "");
     text_source_read(options, input);
-    for (size_t r = 0; r < options->texts.count; r++)
-        if (!*options->texts.items[r])
-            say_note(common, "text %zu of --text is empty: special tokens alone stand for it", r + 1);
     return tokenize(options, model_folder, limit, input, p, err);
 }
 

@@ -45,6 +45,10 @@ void note_padding(const common_options *options, const input_batch *input, const
 void input_refuse_text_options(const reading_options *options, const char *because);
 /* Returns --max-tokens, or 0 if it was not given; info as above. */
 size_t input_token_limit(const reading_options *options, const deberta_model_info *info);
+/* Returns what to say of a text without a token of its own, or of such a second text where there is a pair; NULL: each
+ * has one. */
+const char *input_empty_text(const deberta_tokens *tokens, bool pair);
+
 /* Returns row r of the texts in the form for the tokenizer; limit: from input_token_limit. */
 deberta_text input_text(const reading_options *options, const input_batch *input, size_t r, size_t limit);
 

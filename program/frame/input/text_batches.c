@@ -63,6 +63,7 @@ void text_batches_close(text_batches *batches)
 {
     note_rest(batches, batches->replaced_texts, "with broken UTF-8 replaced by U+FFFD");
     note_rest(batches, batches->cut_texts, "cut");
+    note_rest(batches, batches->empty_texts, "without a token of their own");
     if (batches->model) note_trained_length(&batches->options->common, batches->most_tokens, &batches->info);
     free_session(batches);
     deberta_tokenizer_free(&batches->tokenizer);
@@ -139,6 +140,9 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
     if (tokens->replaced && ++batches->replaced_texts <= MOST_REPORTED)
         say_note(&batches->options->common, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu",
                  place, tokens->replaced, tokens->replaced == 1 ? "" : "s", tokens->first_replaced_byte);
+    const char *empty = input_empty_text(tokens, text.pair != NULL);
+    if (empty && ++batches->empty_texts <= MOST_REPORTED)
+        say_note(&batches->options->common, "%s: %s: special tokens alone stand for it", place, empty);
     if (tokens->dropped && ++batches->cut_texts <= MOST_REPORTED)
         say_note(&batches->options->common, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, tokens->dropped);
     return check_ids(batches, record, tokens);

@@ -31,10 +31,10 @@ typedef struct text_batches {
     int32_t *ids, *types; /* [session_options.max_tokens]: of the current batch */
     size_t *starts;
     double encoder_seconds;
-    size_t tokens, batches;           /* sums over all batches so far */
-    size_t most_tokens;               /* tokens of the longest sequence */
-    size_t replaced_texts, cut_texts; /* texts with broken UTF-8, and longer than `cut`; only the first few are
-                                       * named */
+    size_t tokens, batches;                        /* sums over all batches so far */
+    size_t most_tokens;                            /* tokens of the longest sequence */
+    size_t replaced_texts, cut_texts, empty_texts; /* texts with broken UTF-8, longer than `cut`, and without tokens;
+                                                    * only the first few are named */
 } text_batches;
 
 /* Reads the options, and opens model and tokenizer. features: of the session. */
