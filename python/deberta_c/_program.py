@@ -64,7 +64,7 @@ def _own_words(said: str) -> str:
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("see: ")]
     first = next((k for k, line in enumerate(lines) if line.startswith("deberta")), 0)  # after the notes
     kept = [re.sub("^note: ", "", line) for line in lines[first:]]
-    sentence = re.sub(r"^deberta( [a-z-]+)*: ", "", "\n".join(kept))
+    sentence = re.sub(r"^deberta( [a-z-]+)*: ", "", "\n".join(kept)).replace("did you mean attention ", "did you mean ")  # a kind
     outside_commands = r"(?:`|: )deberta [a-z][^`\n]*|--([a-z][a-z-]+)"  # a command that the sentence shows stays one
     return re.sub(outside_commands, lambda found: found[1].replace("-", "_") + "=" if found[1] else found[0], sentence)
 

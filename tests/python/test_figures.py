@@ -116,7 +116,7 @@ def test_kinds_of_several_texts():
     assert deberta_c.attention_figure(DEMO, ["a", "b b", "c"], kind="kernel", threads=1).svg != deberta_c.attention_figure(DEMO, ["a"], kind="kernel", threads=1).svg
 
 
-@pytest.mark.parametrize("options, words", [({"width_mm": -3}, "width_mm=: expected 30 to 1000, found -3"), ({"frob": 3}, "unknown option 'frob='"), ({"kind": "distances"}, "'distances' is none of: components")])
+@pytest.mark.parametrize("options, words", [({"width_mm": -3}, "width_mm=: expected 30 to 1000, found -3"), ({"frob": 3}, "unknown option 'frob='"), ({"kind": "distances"}, "there is no 'distances'; did you mean distance?")])
 def test_errors_in_the_package_s_words(options, words):
     with pytest.raises(deberta_c.ArgumentError) as refused:
         deberta_c.attention_figure(DEMO, TEXT, **options)

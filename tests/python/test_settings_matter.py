@@ -196,7 +196,7 @@ def test_answers_are_the_program_s(folders, setting):
         with deberta_c.Model(folders[kind], **{"threads": 1, **opened}) as model, model.ablate(terms) if terms else contextlib.nullcontext():
             found = call(model)
         (said,) = program_json(name.replace("_", "-"), str(folders[kind]), *words, *options)
-        assert said.pop("line") == 1 and said.pop("precision", "float32") == opened.get("precision", "float32")
+        assert said.pop("line") == 1 and said.pop("precision", "float32") == opened.get("precision", "float32") and said.pop("ablate", "") == terms
         for one in said.get("masks", ()):
             (one["candidates"],) = one["candidates"].values()
         assert near(found, said), (name, found, said)
