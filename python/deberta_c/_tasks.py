@@ -146,8 +146,8 @@ class Tasks:
         return self._answers(texts, max_tokens, abi.TASK_SEQUENCE, describe)
 
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:
-        """Candidates for each [MASK]: {"masks": [{"token", "characters", "bytes", "candidates": [{"id", "token", "text",
-        "probability"}]}]}; of a pair also "segment", 0 or 1, the text of the place.
+        """Candidates for each [MASK]: {"decoder", "masks": [{"token", "characters", "bytes", "candidates": [{"id", "token", "text",
+        "probability"}]}]}; of a pair also "segment", 0 or 1, the text of the place. "decoder" is the one that answered.
         decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain": what transformers computes, which has no such decoder."""
         one_of("decoder", decoder, "emd", "plain", None)
         with self._session.working():
@@ -170,7 +170,8 @@ class Tasks:
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             rows = [(t, _softmax(row)) for t, row in zip(places(cut).tolist(), logits)]
-            return {"masks": [{"token": t, **cut.place(t), "candidates": [candidate(k, float(row[k])) for k in _rank(row, top)]}
+            return {"decoder": "emd" if emd else "plain",
+                    "masks": [{"token": t, **cut.place(t), "candidates": [candidate(k, float(row[k])) for k in _rank(row, top)]}
                               for t, row in rows]}
         return self._answers(texts, max_tokens, abi.TASK_EMD if emd else abi.TASK_MLM, describe, places)
 
