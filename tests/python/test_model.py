@@ -158,7 +158,7 @@ def shape(value):
 
 
 def test_answers_have_the_keys_of_the_program_s():
-    """What docs/python.md says of these calls: the members of the commands' objects but `line`, and fill_mask names its decoder."""
+    """What docs/python.md says of these calls: the members of the commands' objects but `line` and `precision`, and fill_mask names its decoder."""
     asked = (("fill_mask", DEMO, ["a new [MASK] opened"], ["--text"]), ("classify", DEMO, ["a new store"], ["--text"]),
              ("classify", DEMO, [("a new store", "it opened")], ["--text", "--pair"]), ("tag", ROOT / "models" / "tags", ["Come in, Tom."], ["--text"]),
              ("detect", ROOT / "models" / "discriminator", ["He took the letter."], ["--text"]),
