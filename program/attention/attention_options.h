@@ -91,8 +91,10 @@ void mark_parse(common_options *options, const char *text, void *target);
 /* clang-format off */
 #define NO_MORE_ROWS {.name = NULL}
 #define HEADS_ROWS \
-    {"layers", 0, "LIST", "layers, counted from 0: all, or such as 0,3-5", TEXT_AT(attention_options, layers)}, \
-    {"heads", 0, "LIST", "heads, counted from 0, in the same way", TEXT_AT(attention_options, heads)}
+    {"layers", 0, "LIST", "layers, counted from 0: all, or such as 0,3-5", TEXT_AT(attention_options, layers), \
+     .tells_default = true}, \
+    {"heads", 0, "LIST", "heads, counted from 0, in the same way", TEXT_AT(attention_options, heads), \
+     .tells_default = true}
 #define TOKENS_ROWS \
     {"token-range", 0, "A:B", "show tokens A to B-1 of the text only", PARSED_AT(attention_options, shown, tokens_parse)}, \
     {"drop-special", 0, NULL, "leave special tokens out; nothing is renormalised", \

@@ -171,17 +171,18 @@ static bool read_answer(attribute_job *job, text_record *record, const asked_tex
     return true;
 }
 
-/* Notes that the class is explained if a text has a single [MASK] that another head of the model answers. */
+/* Notes that the class is explained if a text has a [MASK] that another head of the model answers. */
 static void note_mask(attribute_job *job, const asked_text *in)
 {
     const attribute_options *o = job->asked;
     const bool chosen = o->class || option_given(&o->reading.common, &o->head);
     size_t place;
-    if (chosen || job->mask_noted || asked_masks(in, &place) != 1) return;
+    const size_t masks = asked_masks(in, &place);
+    if (chosen || job->mask_noted || !masks) return;
     if (!has_head(job->run, DEBERTA_TASK_MLM) && !has_head(job->run, DEBERTA_TASK_MLM_EMD)) return;
     job->mask_noted = true;
-    say_note(job->run->options, "note: this is about the label of the text; --head mlm asks for the word at %s",
-             deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL));
+    say_note(job->run->options, "note: this is about the label of the text; --head mlm asks for the word at %s%s",
+             deberta_tokenizer_token(in->tokenizer, job->mask_id, NULL), masks == 1 ? "" : ", of which it takes one");
 }
 
 /* Finds the token of --token: a number, or the first token of a word that the text has once. */

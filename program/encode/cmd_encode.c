@@ -111,8 +111,9 @@ static void cmd_encode_all(encoded_input *e, const encode_options *o)
     deberta_error error = {0};
     const char *path = options_out(e->options);
     if (!path)
-        usage_wrong(e->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for "
-                                "one vector a text");
+        usage_wrong(e->options,
+                    "say where the results go: --out FILE.safetensors, or .npy or .jsonl for one vector a text%s",
+                    e->options->json ? "; --json prints no values, only names and shapes of that file" : "");
     if (!path_has_suffix(path, ".safetensors"))
         usage_wrong(e->options, "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'", path);
     fill_session_options(e->options, &session_options);
@@ -155,8 +156,8 @@ static const option tensors[] = {
 };
 
 static const option results[] = {
-    {"json", 0, NULL, "what the file of --out holds, as JSON on standard output", FLAG_AT(common_options, json),
-     .role = OPTION_SHOWS},
+    {"json", 0, NULL, "names and shapes of what the file of --out holds, without values, on standard output",
+     FLAG_AT(common_options, json), .role = OPTION_SHOWS},
     {"out", 'o', "PATH", "the file: .safetensors, or .npy or .jsonl for one vector a text",
      TEXTS_AT(common_options, outs), .role = OPTION_OUTPUT},
     {.name = NULL},

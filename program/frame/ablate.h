@@ -1,4 +1,4 @@
-/* Parses --ablate, interventions on the terms of the scores, for every command that runs a model:
+/* Parses --ablate, interventions on the terms of the scores:
  *
  *     --ablate c2p@3:5,p2c@all,c2c=mean@0
  *
@@ -16,6 +16,7 @@ void ablate_parse(common_options *options, const char *list, void *target);
 #define ABLATE_OPTION                                                                                                  \
     {                                                                                                                  \
         "ablate", 0, "LIST",                                                                                           \
-            "take terms out: term[=zero|=mean]@layer[:head], such as c2p@3:5,p2c=mean@all; may be repeated",           \
+            "take terms out: term[=zero|=mean]@layer[:head], such as c2p@3:5,p2c=mean@all; of several for one place "  \
+            "the last counts; may be repeated",                                                                        \
             PARSED_AT(common_options, ablated, ablate_parse)                                                           \
     }

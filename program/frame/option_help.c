@@ -19,6 +19,9 @@ static void describe_default(const option *row, const command *command, size_t o
     } else if (row->type == OPTION_NUMBER) {
         const double value = *(const double *)(const void *)at;
         if (value >= row->least && value <= row->most) snprintf(text, DEFAULT_BYTES, " (default %g)", value);
+    } else if (row->type == OPTION_TEXT) {
+        const char *value = *(const char *const *)(const void *)at;
+        if (value) snprintf(text, DEFAULT_BYTES, " (default %s)", value);
     } else if (row->type == OPTION_CHOICE) {
         snprintf(text, DEFAULT_BYTES, " (default %s)", row->choices[*(const int *)(const void *)at]);
     }

@@ -171,6 +171,13 @@ static const other_name other_names[] = {
      "lines between tokens are a kind of figure: deberta attention lines MODEL"},
     {"include-layers", NULL, "layers", "--layers"},
     {"include-heads", NULL, "heads", "--heads"},
+    /* --ablate of other commands */
+    {"ablate", "attribute", NULL, "attributions are of whole models: each term has its share"},
+    {"ablate", "bench", "attention",
+     "a term that is ablated is computed all the same, and takes as long: --attention leaves terms out"},
+    {"ablate", "bench", NULL, "a term that is ablated is computed all the same, and takes as long"},
+    {"ablate", "train finetune", NULL,
+     "models are trained whole; eval, encode and others take --ablate, for a trained model without a term"},
     /* comparing */
     {"against reference-file golden", NULL, "expected", "--expected"},
     {"against", NULL, "minus", "--minus"},

@@ -143,7 +143,7 @@ VectorRecipe = _struct("VectorRecipe", "int given cls normalized, size max_token
 
 # Result and parameters of each function. If the result is a status, a parameter for the error follows.
 FUNCTIONS = {
-    "version": "text", "free": "nothing at", "isa_name": "text int", "isa_from_name": "status int* text",
+    "version": "text", "free": "nothing at", "isa_name": "text int", "isa_from_name": "status int* text", "isa_missing": "text int",
     "model_open": "status at* text ModelOptions*", "model_free": "nothing at*",
     "model_open_memory": "status at* text text Tensor* size ModelOptions*", "model_describe": "ModelInfo* at",
     "model_label": "text at size", "model_note": "text at size", "tokenizer_note": "text at size", "model_digest": "status at text", "model_read_weight": "status at text at size",
@@ -236,6 +236,19 @@ def whole_number(what: str, value: Any, most: int = sys.maxsize, least: int = 0)
 def size_or_default(what: str, value: Any, least: int = 1) -> int:
     """Checks an option that is a size; None becomes 0, the library's default."""
     return 0 if value is None else whole_number(what, value, least=least)
+
+
+def tier(value: Any, is_here: bool = True) -> int:
+    """Returns the instruction set of a name, None being the best one here. is_here: one that cannot run on this machine is refused, too."""
+    found, name = INT(), b"auto" if value is None else terminated("isa", str(value))
+    try:
+        library.isa_from_name(found, name)
+    except ArgumentError as reason:
+        raise ArgumentError(f"isa: {reason}") from None
+    missing = library.isa_missing(found.value) if is_here and found.value else None
+    if missing is not None:
+        raise ArgumentError(f"isa: {value} cannot run here: {missing.decode()}")
+    return found.value
 
 
 def probability(what: str, value: Any) -> float:

@@ -26,6 +26,9 @@ FORMATS = (".svg", ".pdf", ".png")  # formats of a figure
 SEVERAL_TEXTS = ("difference", "kernel")  # kinds of figures that take several texts
 REPEATED = ("mark", "scale", "file", "text", "pair", "ids", "plot")  # options of which a list gives the option several times
 OTHER_INPUTS, WRITTEN = ("ids", "input", "file"), ("numbers", "latex")  # options of a figure that name inputs, and files that it writes
+# What follows an option in a sentence and is its value, not the next word: a number, a placeholder, a choice.
+_CHOICES = "all|bars|float32|int16|int8|map|microsoft|mlm|none|rtd|scalar|sequence|shapley|states|token"
+_VALUE = rf"(?:\d[\w.:@*-]*(?<=\w)|[A-Z]+\b(?:\.[a-z]+)?|(?:{_CHOICES})\b)(?:,(?:\d+|[A-Z]+|[a-z]+)\b)*"
 _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes: a wrong command line, bad input, the system
 
 
@@ -65,8 +68,14 @@ def _own_words(said: str) -> str:
     first = next((k for k, line in enumerate(lines) if line.startswith("deberta")), 0)  # after the notes
     kept = [re.sub("^note: ", "", line) for line in lines[first:]]
     sentence = re.sub(r"^deberta( [a-z-]+)*: ", "", "\n".join(kept)).replace("did you mean attention ", "did you mean ")  # a kind
-    outside_commands = r"(?:`|: )deberta [a-z][^`\n]*|--([a-z][a-z-]+)"  # a command that the sentence shows stays one
-    return re.sub(outside_commands, lambda found: found[1].replace("-", "_") + "=" if found[1] else found[0], sentence)
+    outside_commands = rf"(?:`|: )deberta [a-z][^`\n]*|--([a-z][a-z-]+)(?: ({_VALUE}))?"  # a command that the sentence shows stays one
+    return re.sub(outside_commands, lambda found: _as_argument(found[1], found[2]) if found[1] else found[0], sentence)
+
+
+def _as_argument(name: str, value: Optional[str]) -> str:
+    """Returns head="mlm", steps=64, width_mm=MM (a placeholder), or head= where the sentence names no value."""
+    bare = value is None or re.fullmatch(r"[\d.]+|[A-Z]+", value)
+    return f"{name.replace('-', '_')}=" + ((value or "") if bare else f'"{value}"')
 
 
 def _argument(word: str) -> str:

@@ -111,8 +111,7 @@ class Session:
         self._threads = whole_number("threads", threads, abi.MOST_THREADS)
         self._capacity, self._features = 0, abi.OBSERVE_HIDDEN
         self.ablations: List[Any] = []
-        self._isa = abi.INT()
-        library.isa_from_name(self._isa, b"auto" if isa is None else terminated("isa", str(isa)))
+        self._isa = abi.tier(isa)
         info = library.model_describe(weights.handle).contents
         self.layers, self.heads, self.hidden_size = info.layers, info.heads, info.hidden_size
         self._batch, self._outputs = abi.sized(abi.Batch), abi.sized(abi.Outputs)

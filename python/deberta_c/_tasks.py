@@ -27,8 +27,26 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     return found
 
 
+def _truth(what: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentError(f"{what}: expected True or False, found {value!r}")
+    return bool(value)
+
+
+# Each checks an option of the calls below and returns its value.
+OPTIONS: Dict[str, Callable[[Any], Any]] = {
+    "top": lambda value: whole_number("top", value, least=1), "max_answer": lambda value: whole_number("max_answer", value, least=1),
+    "threshold": lambda value: probability("threshold", value), "multi_label": lambda value: _truth("multi_label", value),
+    "grouping": lambda value: one_of("grouping", value, "first", "simple"), "decoder": lambda value: one_of("decoder", value, "emd", "plain", None)}
+
+
+def checked(**options: Any) -> List[Any]:
+    """Returns the values of these options; refuses before any text is encoded."""
+    return [OPTIONS[name](value) for name, value in options.items()]
+
+
 def _rank(values: np.ndarray, top: int) -> List[int]:
-    found = np.empty(min(whole_number("top", top, least=1), len(values)), np.intp)
+    found = np.empty(min(top, len(values)), np.intp)
     library.rank(address(found), len(found), address(values), len(values))
     return [int(k) for k in found]
 
@@ -128,8 +146,10 @@ class Tasks:
         """The most probable labels of a text or pair: {"labels": [{"label", "index", "probability"}]}, as problem_type of config.json
         says: each by itself if it is multi_label_classification (or multi_label is given), "score" in place of "probability" if it is
         regression, else one of all. Of a single output {"score", "probability"}, of a regression {"score"}. Of a list of texts a list."""
+        most, by_itself = checked(top=top, multi_label=multi_label)
+
         def describe(_cut: Cut, logits: np.ndarray) -> Answer:
-            problem = "multi_label_classification" if multi_label else self._problem()
+            problem = "multi_label_classification" if by_itself else self._problem()
             values, regression = logits[0], problem == "regression"
             if len(values) == 1 and problem != "multi_label_classification":
                 score = float(values[0])
@@ -139,17 +159,17 @@ class Tasks:
             else:
                 each = values.astype(np.float64) if regression else _softmax(values)
             name = "score" if regression else "probability"
-            return {"labels": [{"label": self._label(k), "index": k, name: float(each[k])} for k in _rank(each, top)]}
+            return {"labels": [{"label": self._label(k), "index": k, name: float(each[k])} for k in _rank(each, most)]}
         if any("ForMultipleChoice" in str(name) for name in (self._config.get("architectures") or [])[:1]):
             abi.note(f"{self.path} is a model for multiple choice (architectures of config.json): a score says something only beside those of other "
                      "choices, each the second text of a pair with the same first")
         return self._answers(texts, max_tokens, abi.TASK_SEQUENCE, describe)
 
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:
-        """Candidates for each [MASK]: {"masks": [{"token", "characters", "bytes", "candidates": [{"id", "token", "text",
-        "probability"}]}]}; of a pair also "segment", 0 or 1, the text of the place.
+        """Candidates for each [MASK]: {"decoder", "masks": [{"token", "characters", "bytes", "candidates": [{"id", "token", "text",
+        "probability"}]}]}; of a pair also "segment", 0 or 1, the text of the place. "decoder" is the one that answered.
         decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain": what transformers computes, which has no such decoder."""
-        one_of("decoder", decoder, "emd", "plain", None)
+        most, _ = checked(top=top, decoder=decoder)
         with self._session.working():
             emd = decoder == "emd" or (decoder is None and abi.TASK_EMD in self._widths())
             mask = self._tokenizer.special("mask")
@@ -172,14 +192,15 @@ class Tasks:
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             rows = [(t, _softmax(row)) for t, row in zip(places(cut).tolist(), logits)]
-            return {"masks": [{"token": t, **cut.place(t), "candidates": [candidate(k, float(row[k])) for k in _rank(row, top)]}
+            return {"decoder": "emd" if emd else "plain",
+                    "masks": [{"token": t, **cut.place(t), "candidates": [candidate(k, float(row[k])) for k in _rank(row, most)]}
                               for t, row in rows]}
         return self._answers(texts, max_tokens, abi.TASK_EMD if emd else abi.TASK_MLM, describe, places)
 
     def detect(self, texts: Any, threshold: float = 0.5, max_tokens: Optional[int] = None) -> Any:
         """Which tokens look replaced: {"tokens": [{"index", "token", "characters", "bytes", "probability", "replaced"}]};
         of a pair also "segment", 0 or 1, the text of the place."""
-        least = probability("threshold", threshold)
+        least, = checked(threshold=threshold)
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             probabilities = {t: library.sigmoid(logits[t, 0]) for t in np.flatnonzero(cut.values("roles", "|u1") != abi.FRAME).tolist()}
@@ -190,7 +211,7 @@ class Tasks:
     def tag(self, texts: Any, grouping: str = "first", max_tokens: Optional[int] = None) -> Any:
         """Entities: {"entities": [{"text", "characters", "bytes", "label", "probability"}]}; pairs are refused. grouping: "first",
         words by their first token, or "simple", every token by itself."""
-        units = one_of("grouping", grouping, "first", "simple")
+        units, = checked(grouping=grouping)
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             entities, count = (abi.Entity * len(logits))(), abi.SIZE()
@@ -201,7 +222,7 @@ class Tasks:
 
     def answer(self, question: str, context: str, top: int = 3, max_answer: int = 30, max_tokens: Optional[int] = None) -> Answer:
         """Spans of the context: {"answers": [{"text", "characters", "bytes", "probability"}], "no_answer"}; max_answer in tokens."""
-        most, longest = whole_number("top", top, least=1), whole_number("max_answer", max_answer, least=1)
+        most, longest = checked(top=top, max_answer=max_answer)
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             if not library.context_tokens(cut.list):

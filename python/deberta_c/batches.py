@@ -14,10 +14,11 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._abi import LEAST_TOKENS, MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, size_or_default, terminated, whole_number
+from ._abi import (LEAST_TOKENS, MADE_UP, MOST_THREADS, PRECISIONS, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, size_or_default,
+                   terminated, tier, whole_number)
 from ._inputs import is_table
 from ._model import Model
-from ._tasks import TAGS_NO_PAIRS
+from ._tasks import TAGS_NO_PAIRS, checked
 
 Columns = Dict[str, Any]
 TASKS = ("classify", "tag", "detect", "fill_mask")
@@ -45,6 +46,9 @@ class Encoder:
                  batch_tokens: int = 2048) -> None:
         one_of("pool", pool, "mean", "cls", None)
         one_of("task", task, *TASKS, None)
+        one_of("precision", precision, *PRECISIONS)
+        whole_number("threads", threads, MOST_THREADS)
+        tier(isa, is_here=False)  # the machine that opens the model may be another one
         if isinstance(path, Model):
             raise ArgumentError(f"path: expected a folder, found an open Model: an Encoder opens its own in each process: Encoder({path.path!r})")
         self.path, self.column, self.pair, self.pool, self.task = os.fsdecode(terminated("path", path)), column, pair, pool, task
@@ -69,6 +73,7 @@ class Encoder:
         unknown = [name for name in self.task_options if name not in known or name == "max_tokens"]
         if unknown:
             raise ArgumentError(f"task_options: {self.task} has no {', '.join(map(str, unknown))}; it has {', '.join(name for name in known if name != 'max_tokens')}")
+        checked(**self.task_options)
 
     def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "_model": None, "_process": 0}

@@ -98,6 +98,8 @@ def test_attributions_of_the_answer_that_the_model_gives(bench):
 def test_a_mask_that_is_not_asked_about_is_named(bench):
     done = bench.run("attribute", DEMO, "--text", "a new [MASK] opened", "--steps", "2", "--json")
     assert "--head mlm asks for the word at [MASK]" in done.err and '"sequence"' in done.out, done.describe()
+    several = bench.run("attribute", DEMO, "--text", "The [MASK] sailor told the [MASK] a story.", "--steps", "2", "--json")
+    assert "--head mlm asks for the word at [MASK], of which it takes one" in several.err and '"sequence"' in several.out, several.describe()
     for more in (("--head", "sequence"), ("--head", "mlm")):
         assert "asks for the word" not in bench.run("attribute", DEMO, "--text", "a new [MASK] opened", "--steps", "2", "--json", *more).err
 

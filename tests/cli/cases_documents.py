@@ -54,6 +54,36 @@ def test_man_page(bench):
     assert page.count("Write a checkpoint after step N") == page.count("fB\\-\\-layer\\-decay") == 1
 
 
+def test_commands_without_ablate(bench):
+    """A command that runs a model takes --ablate, or the page names it and it says why it does not."""
+    page = bench.read(os.path.join(bench.root, "docs", "deberta.1.in"))
+    excepted = set(re.findall(r"fB([a-z]+)", re.search(r"in every command that runs a model but (.*)\. An item is", page)[1]))
+    found = set()
+    for name in commands_of(bench):
+        said = bench.fine(*name.split(), "--help").out
+        runs = re.search(r"^ +(-\w, )?--isa ", said, re.M) and "--memory-limit " in said and name not in ("info", "pack")
+        if runs and " --ablate " not in said:
+            found.add(name.split()[0])
+            done = bench.run(*name.split(), DEMO, "--ablate", "c2p@all")
+            assert re.match(rf"deberta {name}: unknown option '--ablate'; \w.*\n", done.err), done.err
+    assert found == excepted & {name.split()[0] for name in commands_of(bench)}, (found, excepted)
+
+
+def test_layers_that_nobody_chose(bench):
+    """Which heads a kind of figure draws by itself is in its help, and on the page of figures."""
+    needs_figures(bench)
+    page = bench.read(os.path.join(bench.root, "docs", "figures.md"))
+    whole = re.search(r"Without `--layers` and `--heads` it is layer 0, head 0,.*?;(.*?) take all layers and all heads", page, re.S)[1]
+    for name in commands_of(bench):
+        said = bench.fine(*name.split(), "--help").out if name.startswith("attention") else ""
+        if " --layers " in said:
+            default = "all" if f"`{name.split()[-1]}`" in whole else "0"
+            for option in ("layers", "heads"):
+                assert re.search(rf"^ +--{option} LIST .* \(default {default}\)$", said, re.M), (name, option, default)
+    numbers = [bench.fine("attention", kind, DEMO, "--text", "a new store", "--numbers", f"{kind}.csv") and bench.read(f"{kind}.csv") for kind in ("lines", "entropy")]
+    assert [len(set(re.findall(r"^(\d+),(\d+),", text, re.M))) for text in numbers] == [1, 15], numbers[0][:200] + numbers[1][:200]
+
+
 def needs_tool(name):
     if not shutil.which(name):
         raise SkipTest(f"{name} is not installed")

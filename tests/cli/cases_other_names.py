@@ -133,6 +133,12 @@ LINES = [
     ("finetune sequence {DEMO}", "--group_by_length", "it needs no option"),
     ("finetune sequence {DEMO}", "--label_smoothing_factor 0.1", "the loss is the plain one"),
     ("finetune sequence {DEMO}", "--torch_compile", "it needs no option: all of it is compiled"),
+    # of other commands
+    ("attribute {DEMO}", "--ablate c2p@0", "attributions are of whole models"),
+    ("bench {TINY}", "--ablate c2p@0", "a term that is ablated is computed all the same, and takes as long: --attention leaves terms out"),
+    ("bench train {TINY}", "--ablate c2p@0", "a term that is ablated is computed all the same"),
+    ("train mlm {DEMO}", "--ablate c2p@0", "models are trained whole; eval, encode and others take --ablate"),
+    ("finetune qa {DEMO}", "--ablate=c2p@0", "models are trained whole"),
     # bertviz, matplotlib
     ("attention {DEMO}", "--cmap greys", "here it is --palette"),
     ("attention {DEMO}", "--figsize 3,4", "here it is --width-mm"),

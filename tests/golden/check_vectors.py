@@ -6,19 +6,21 @@
     check_vectors.py --all FOLDER [--bits]             FOLDER/CASE.safetensors of every case that is there
 
 CASE is a folder beside this file: its name, its number or its path. OUTPUT holds float32 or float64 tensors, named and shaped as in CASE/expected.safetensors (for `.rows` all rows
-will do). Each of that file is compared where tokens are real, or named as missing: the largest difference may be three times that of float32 PyTorch
-(bars.tsv), and 2e-6 where that is less. --bits also compares the checksums of bits.tsv, which need all of a quantity. Exit status 1: a tensor is
-outside its bar or misshapen, or nothing was compared; 2: wrong use."""
+will do). Each of that file is compared where tokens are real, or named as missing, and `attn.*.logits` with the sum of its terms: the largest
+difference may be three times that of float32 PyTorch (bars.tsv), and 2e-6 where that is less. --bits also compares the checksums of bits.tsv, which
+need all of a quantity. Exit status 1: a tensor is outside its bar, misshapen or holds what is no number, or nothing was compared; 2: wrong use."""
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 
-HERE, KINDS = Path(__file__).resolve().parent, {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
+HERE, KINDS = Path(__file__).resolve().parent, {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
 BARS = {"hidden": "f32_hidden", "probs": "f32_probs", "emd": "f32_emd", "logits.mlm_emd": "f32_emd", "logits.rtd": "f32_rtd"}  # columns of bars.tsv
 VARIANTS = ("ms_clamp.", "zero_fill.")  # before names: Microsoft's far distances, and its padding
+RESULT = re.compile(r"hidden_states\.\d+|attn\.\d+\.(c2c|c2p|p2c|logits|probs)(\.rows)?|emd\.\w+|logits\.(sequence|token|qa|mlm|mlm_emd|rtd)")
 
 
 def read(path):
@@ -76,9 +78,14 @@ def judge(case, output, bits_too):
     tables = ((HERE / name).read_text().splitlines() for name in ("bars.tsv", "bits.tsv"))
     (bars,), bits = ([row for row in csv.DictReader(table, delimiter="\t") if row["name"] == case] for table in tables)
     (expected, _), (found, kinds), verdicts, gathered = read(HERE / case / "expected.safetensors"), read(output), [], {}
-    real, rows, wanted, compared = expected["attention_mask"].astype(bool), expected.get("probs_rows"), outputs_of(expected), 0
+    real, rows, compared = expected["attention_mask"].astype(bool), expected.get("probs_rows"), 0
+    for name in [n for n in kinds if n.startswith("attn.") and n.endswith(".logits")]:  # of which cases hold the terms alone
+        terms = [values for other, values in expected.items() if other in [name[:-6] + term for term in ("c2c", "c2p", "p2c")]]
+        expected.update({name: sum(terms)} if terms else {})
+    wanted, wholes = outputs_of(expected), set()
     for name in [n for n in wanted if n.endswith(".rows") and n not in found and getattr(found.get(n[:-5]), "ndim", 0) == 4]:
         found[name], kinds[name] = found[name[:-5]][:, :, rows[rows < found[name[:-5]].shape[2]]], kinds[name[:-5]]  # of all rows these
+        wholes.add(name[:-5])
     for name in outputs_of(kinds):
         parts = plain(name).removesuffix(".rows").split(".")
         quantity = {"hidden_states": "hidden", "emd": "emd", "attn": parts[-1]}.get(parts[0], name)
@@ -99,6 +106,12 @@ def judge(case, output, bits_too):
                 error = np.max([np.abs(a - b).max() for a, b in zip(ours, selected(name, expected[name], real, rows))])  # NaN if one is
                 limit = max(3 * float(bars[BARS.get(quantity, "f32_logits" if quantity == name else "f32_components")] or 0), 2e-6)
                 verdicts.append((error <= limit, f"{name:24} error {error:.2e}  bar {limit:.2e}"))
+            elif not all(np.isfinite(part).all() for part in ours):
+                verdicts.append((False, f"{name:24} holds what is no number"))
+    verdicts += [(False, f"{name:24} holds what is no number") for name in sorted({*found} - {*outputs_of(kinds)}) if not np.isfinite(found[name]).all()]
+    ids = found.get("input_ids", expected["input_ids"])
+    if ids.shape != real.shape or (ids != expected["input_ids"])[real].any():
+        verdicts.append((False, "input_ids                are not those of the case"))
     layers = json.loads((HERE / case / "config.json").read_text())["num_hidden_layers"]
     for row in [row for row in bits if bits_too and not row["quantity"].startswith(("int", "ms_clamp."))]:  # not this project's low precision, nor the variant
         quantity = row["quantity"]
@@ -109,7 +122,9 @@ def judge(case, output, bits_too):
         else:
             verdicts.append((checksum(gathered[quantity]) == row["bits"], f"bits of {quantity}"))
     print("".join(f"{'' if fine is None else 'ok' if fine else 'FAIL':4} {what}\n" for fine, what in verdicts), end="")
-    for what, names in (("missing", [n for n in wanted if n not in kinds]), ("not of this case", [n for n in kinds if not {n, n + ".rows"} & set(expected)])):
+    others = {n for n in kinds if n not in expected and n not in wholes}
+    known = {n for n in others if RESULT.fullmatch(plain(n)) and int((re.search(r"\.(\d+)", n) or [0, 0])[1]) < layers + ("hidden" in n)}
+    for what, names in (("missing", {*wanted} - {*kinds}), ("not compared, as the case has no values of it", known), ("not of this case", others - known)):
         if names:
             print(f"{what}: {' '.join(sorted(names))}")
     failed = sum(fine is not None and not fine for fine, _ in verdicts)

@@ -1,12 +1,15 @@
 """Model.attribute beside autograd through transformers' own classes, and beside captum. SPDX-License-Identifier: MIT"""
+import re
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import deberta_c
-from conftest import DEMO, refuses
+from conftest import DEMO, ROOT, refuses
+from deberta_c import _program
 
 TEXT = "The old sailor told the boys a story about the sea."
 POINTS = 8
@@ -116,3 +119,34 @@ def test_beside_captum(seed, tmp_path):
     other = by.attribute(torch.tensor([ids]), baselines=torch.tensor([baseline]), target=2, n_steps=POINTS, method="gausslegendre").sum(-1)[0]
     bar = 2e-5 * (np.abs(found.words).sum() + abs(found.value))
     assert np.abs(found.words - other.detach().numpy()).max() < bar
+
+
+@pytest.mark.parametrize("text", ["a new [MASK] opened", "The [MASK] sailor told the [MASK] a story."])
+def test_a_mask_that_is_not_asked_about_is_named(demo, text):
+    with pytest.warns(deberta_c.NoteWarning, match=re.escape('this is about the label of the text; head="mlm" asks for the word at [MASK]')):
+        demo.attribute(text, steps=2)
+    with warnings.catch_warnings(record=True) as said:
+        demo.attribute(text, steps=2, head="sequence")
+    assert not any("asks for the word" in str(one.message) for one in said)
+
+
+def test_options_of_sentences_become_arguments():
+    """With a value where the sentence has one: a choice of that option, a number, a placeholder; the next word is none."""
+    for said, own in (("--head mlm asks", 'head="mlm" asks'), ("--row N draws another", "row=N draws another"), ("--steps 64, which", "steps=64, which"),
+                      ("--layers 2,3 of --heads all.", 'layers="2,3" of heads="all".'), ("--numbers FILE.csv has", 'numbers="FILE.csv" has'),
+                      ("(--swap A,B or --noise WORDS)", '(swap="A,B" or noise=WORDS)'), ("without --steps they are", "without steps= they are"),
+                      ("--token-range 3:9: x", 'token_range="3:9": x'), ("see `deberta bench MODEL --isa all`", "see `deberta bench MODEL --isa all`")):
+        assert _program._own_words(said) == own, said
+    script = "".join(re.findall(r"^ *'(?:bench|attention|attribute|receptive-field) .*\n.*", _program.run("completion", "bash").decode(), re.M))
+    choices = {(name, one) for name, values in re.findall(r"--([a-z-]+)\) values='([^']*)'", script) for one in values.split()}
+    seen = 0
+    for path in sorted((ROOT / "program").glob("**/*.[ch]")):
+        for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r'"\s*\n\s*"', "", path.read_text())):
+            if re.search(r"(note|[a-z]{3}).*--[a-z]", text) and "deberta " not in text and path.parts[-2] not in ("train", "tasks", "verify", "encode"):
+                for name, word in re.findall(r"--([a-z][a-z-]+) ([a-z0-9-]+)", text):
+                    found = _program._own_words(f"--{name} {word} x")
+                    is_value = found == f'{name.replace("-", "_")}="{word}" x'
+                    could_be = word in ("all", "states") or word in {one for _, one in choices}  # those two are of lists, which have no choices
+                    assert could_be if is_value else (name, word) not in choices, (path, text, found)
+                    seen += is_value
+    assert seen >= 4

@@ -60,6 +60,41 @@ def test_what_is_no_number_is_noticed(tmp_path):
         assert done.returncode == 1 and re.search(r"FAIL hidden_states.1 +error nan", done.stdout), done.stdout
 
 
+def with_values(path, **values):
+    """Writes the file of the program with other values in all of a tensor, whose name has _ for a full stop and - for _, or with a tensor more."""
+    data = path.read_bytes()
+    base = 8 + int.from_bytes(data[:8], "little")
+    header, tensors = json.loads(data[8:base]), bytearray(data[base:])
+    for name, value in values.items():
+        entry = header.setdefault(name.replace("_", ".").replace("-", "_"), {"dtype": "F32", "shape": [2], "data_offsets": [len(tensors), len(tensors) + 8]})
+        begin, end = entry["data_offsets"]
+        tensors[begin:end] = struct.pack({"F32": "<f", "I64": "<q"}[entry["dtype"]], value) * ((end - begin) // {"F32": 4, "I64": 8}[entry["dtype"]])
+    text = json.dumps(header).encode()
+    wrong = path.with_name("changed.safetensors")
+    wrong.write_bytes(len(text).to_bytes(8, "little") + text + tensors)
+    return wrong
+
+
+def test_no_tensor_of_the_file_is_left_unjudged_in_silence(tmp_path):
+    """Logits are the sum of terms, which the case has; what it has nothing for holds numbers at least, and is named with the reason."""
+    path, long = tmp_path / "out.safetensors", tmp_path / "long.safetensors"
+    written_by_us(CASES[1], path)
+    written_by_us("17-v3-b256-n700", long)
+    for value in (7., float("nan"), float("-inf")):
+        done = check(CASES[1], with_values(path, attn_0_logits=value))
+        assert done.returncode == 1 and re.search(r"FAIL attn.0.logits +error", done.stdout) and "ok   attn.1.logits" in done.stdout, done.stdout
+    for case, whole, name in ((CASES[1], path, "mine"), ("17-v3-b256-n700", long, "attn_1_logits")):
+        fine, wrong = (check(case, with_values(whole, **{name: value})) for value in (7., float("inf")))
+        assert fine.returncode == 0, fine.stdout
+        assert wrong.returncode == 1 and re.search(rf"FAIL {name.replace('_', '.')} +holds what is no number", wrong.stdout), wrong.stdout
+    done = check("17-v3-b256-n700", long)
+    unheld = " ".join(f"attn.{layer}.{term}" for layer in (0, 1) for term in ("c2c", "c2p", "logits", "p2c"))
+    assert f"\nnot compared, as the case has no values of it: {unheld}\n" in done.stdout and "not of this case" not in done.stdout, done.stdout
+    assert "\nnot of this case: mine\n" in check(CASES[1], with_values(path, mine=7.)).stdout
+    done = check(CASES[1], with_values(path, **{"input-ids": 7}))
+    assert done.returncode == 1 and re.search(r"FAIL input_ids +are not those of the case", done.stdout), done.stdout
+
+
 def test_nothing_to_compare(tmp_path):
     """A file whose tensors are named or shaped otherwise has proved nothing."""
     path = tmp_path / "out.safetensors"
@@ -81,7 +116,7 @@ def test_wrong_use_is_one_sentence(tmp_path):
         assert done.returncode == 1 + (case == "99-v9") and done.stderr.count("\n") == 1 and says in done.stderr, done.stderr
     for case in (CASES[0].split("-")[0], GOLDEN / CASES[0], f"{GOLDEN}/{CASES[0]}/"):
         done = check(case, good)
-        assert done.returncode == 0 and f"\n{CASES[0]}: 16 of 16" in done.stdout, done.stderr
+        assert done.returncode == 0 and f"\n{CASES[0]}: 19 of 19" in done.stdout, done.stderr
     assert check(tmp_path / CASES[0], good).returncode == 2, "a folder elsewhere is none of these cases"
     done = check("--all", tmp_path / "nowhere")
     assert done.returncode == 2 and done.stderr.endswith("nowhere: no such folder\n") and not done.stdout
@@ -95,13 +130,13 @@ def test_what_is_missing_is_said(tmp_path):
     path = tmp_path / f"{CASES[0]}.safetensors"
     written_by_us(CASES[0], path)
     whole = check(CASES[0], path).stdout
-    assert whole.endswith("01-v1-both-n33: 16 of 16 tensors compared, 0 checks failed\n") and "missing" not in whole, whole
+    assert whole.endswith("01-v1-both-n33: 19 of 19 tensors compared, 0 checks failed\n") and "missing" not in whole, whole
     path.write_bytes(path.read_bytes().replace(b"attn.1.probs", b"attn.1.probz"))
     done = check(CASES[0], path)
     bits = check(CASES[0], path, "--bits")
     assert "bits of probs: not all of it is there, so that it has no checksum: attn.1.probs missing\n" in bits.stdout, bits.stdout
     assert "FAIL" not in bits.stdout and "ok   bits of hidden" in bits.stdout and bits.returncode == 0, bits.stdout
-    assert "missing: attn.1.probs\n" in done.stdout and "15 of 16 tensors compared" in done.stdout and done.returncode == 0, done.stdout
+    assert "missing: attn.1.probs\n" in done.stdout and "18 of 19 tensors compared" in done.stdout and "not of this case: attn.1.probz\n" in done.stdout and done.returncode == 0, done.stdout
     everything = check("--all", tmp_path)
     assert everything.stdout.endswith("1 of 38 cases were there, 0 of them failed\n") and everything.returncode == 0, everything.stdout
     (tmp_path / f"{CASES[1]}.safetensors").write_bytes(path.read_bytes())
@@ -135,5 +170,5 @@ def test_every_expected_tensor_is_judged(tmp_path):
 def test_version_and_length():
     """Vectors are versioned, and the checker is short enough to be read."""
     assert re.fullmatch(r"\d+\.\d+\n", (GOLDEN / "VERSION").read_text())
-    assert len((GOLDEN / "check_vectors.py").read_text().splitlines()) <= 145
+    assert len((GOLDEN / "check_vectors.py").read_text().splitlines()) <= 160
     assert "check_vectors.py" in (ROOT / "docs" / "evidence.md").read_text()

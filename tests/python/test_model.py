@@ -140,6 +140,7 @@ def test_tasks_are_the_program_s(demo):
     (expected,) = answers_of("fill-mask", DEMO, "--text", masked, "--compare")
     for decoder in ("emd", "plain"):
         found = demo.fill_mask(masked, decoder=decoder)
+        assert found["decoder"] == decoder and demo.fill_mask(masked)["decoder"] == "emd"
         for one, other in zip(found["masks"], expected["masks"]):
             assert close({**one, "candidates": None}, {**other, "candidates": None})
             assert close(one["candidates"], other["candidates"][decoder])
@@ -149,6 +150,30 @@ def test_tasks_are_the_program_s(demo):
     assert close(demo.classify(TEXTS), answers_of("classify", DEMO, *[w for t in TEXTS for w in ("--text", t)]))
     assert close([demo.classify(TEXTS[0], multi_label=True, top=99)], answers_of("classify", DEMO, "--text", TEXTS[0], "--multi-label", "--top", "99"))
     assert demo.labels[7] == "Moby-Dick"
+
+
+def shape(value):
+    """Names of the members, at every depth; of a list that of its first element."""
+    return {k: shape(v) for k, v in value.items()} if isinstance(value, dict) else [shape(value[0])] if isinstance(value, list) and value else None
+
+
+def test_answers_have_the_keys_of_the_program_s():
+    """What docs/python.md says of these calls: the members of the commands' objects but `line` and `precision`, and fill_mask names its decoder."""
+    asked = (("fill_mask", DEMO, ["a new [MASK] opened"], ["--text"]), ("classify", DEMO, ["a new store"], ["--text"]),
+             ("classify", DEMO, [("a new store", "it opened")], ["--text", "--pair"]), ("tag", ROOT / "models" / "tags", ["Come in, Tom."], ["--text"]),
+             ("detect", ROOT / "models" / "discriminator", ["He took the letter."], ["--text"]),
+             ("answer", ROOT / "models" / "answers", ["Who opened the door?", "Tom opened the door."], ["--question", "--context"]))
+    for method, folder, given, options in asked:
+        words = given[0] if isinstance(given[0], tuple) else given
+        (said,) = answers_of(method.replace("_", "-"), folder, *[word for pair in zip(options, words) for word in pair])
+        with deberta_c.Model(folder, threads=1) as model:
+            found = getattr(model, method)(*given)
+        if method == "fill_mask":
+            name = found.pop("decoder")
+            for one in said["masks"]:
+                assert list(one["candidates"]) == [name], one
+                one["candidates"] = one["candidates"][name]
+        assert shape(found) == shape(said) and list(found) == list(said), (method, found, said)
 
 
 def test_tag_answer_detect_are_the_program_s(tmp_path):

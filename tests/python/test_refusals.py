@@ -4,12 +4,14 @@ SPDX-License-Identifier: MIT
 """
 import inspect
 import json
+import re
 import shutil
+import subprocess
 
 import pytest
 
 import deberta_c
-from deberta_c import Encoder, Model
+from deberta_c import Encoder, Model, _program
 from conftest import DEMO, refuses
 
 # What a method is called with, by the names of its parameters without a default.
@@ -79,9 +81,34 @@ def test_encoder_says_what_it_takes(batch):
     ({"task_options": {"top": 2}}, "there is no task"), ({"task": "classify", "pool": "mean"}, "pool: is for vectors"),
     ({"task": "classify", "task_options": {"topk": 2}}, "classify has no topk; it has top, multi_label"),
     ({"path": None}, "path: expected a text without NUL, found None"),
+    ({"isa": "sse"}, "isa: unknown instruction set 'sse'; known are auto, scalar"), ({"threads": -1}, "threads: expected a number from 0 to 1024, found -1"),
+    ({"precision": "fp16"}, "precision: expected 'float32', 'int16' or 'int8', found 'fp16'"),
+    ({"task": "classify", "task_options": {"top": 0}}, "top: expected a number from 1 to .*, found 0"),
+    ({"task": "classify", "task_options": {"multi_label": "no"}}, "multi_label: expected True or False, found 'no'"),
+    ({"task": "detect", "task_options": {"threshold": 2}}, "threshold: expected a number from 0 to 1, found 2"),
+    ({"task": "tag", "task_options": {"grouping": "max"}}, "grouping: expected 'first' or 'simple', found 'max'"),
+    ({"task": "fill_mask", "task_options": {"decoder": "gdes"}}, "decoder: expected 'emd', 'plain' or None, found 'gdes'"),
     ({"task": "tag", "pair": "other"}, "pair: tag takes no pairs"), ({"task": "tag", "task_options": {"max_tokens": 5}}, "tag has no max_tokens")])
 def test_encoder_options_that_nothing_reads(options, words):
     refuses(deberta_c.ArgumentError, words, Encoder, **{"path": DEMO, **options})
+
+
+def test_a_tier_is_refused_when_a_model_is_made(demo):
+    """In the words of the program; an Encoder is made on one machine and may open its model on another, so that only names are its matter."""
+    other, why = re.search(r"^ +(\w+) +not here: (.*)$", _program.run("info").decode(), re.M).groups()
+    done = subprocess.run([_program.PROGRAM, "info", "--isa", other], capture_output=True, text=True)
+    assert f"--isa: {other} cannot run here: {why}\n" in done.stderr, done.stderr
+    for call in (lambda: Model(DEMO, isa=other), lambda: demo.share(isa=other)):
+        refuses(deberta_c.ArgumentError, re.escape(f"isa: {other} cannot run here: {why}"), call)
+    for wrong in ("sse", "AVX2", ""):
+        refuses(deberta_c.ArgumentError, f"isa: unknown instruction set '{wrong}'", Model, DEMO, isa=wrong)
+    assert Encoder(DEMO, isa=other).opening["isa"] == other
+
+
+@pytest.mark.parametrize("call", [lambda m: m.classify([], top=0), lambda m: m.fill_mask([], top=-1), lambda m: m.classify([], multi_label=1),
+                                  lambda m: m.fill_mask([], decoder="x"), lambda m: m.detect([], threshold=-1), lambda m: m.tag([], grouping=None)])
+def test_options_of_answers_are_checked_without_texts(demo, call):
+    refuses(deberta_c.ArgumentError, "expected .* found", call, demo)
 
 
 def test_encoder_of_an_open_model(demo):

@@ -84,7 +84,7 @@ def by_first_word(commands):
 
 def takers_of(commands, section):
     """Which commands of a section take it, where that are not all and can be said in a line. All of the section that begin alike are called by that word."""
-    if len(commands) == len(section) or len(commands) > 5:
+    if len(commands) == len(section) or len(commands) > 6:
         return ""
     whole = by_first_word(section)
     return "(" + ", ".join(word if len(names) > 1 and names == whole.get(word) else ", ".join([names[0], *(name.split()[-1] for name in names[1:])])
