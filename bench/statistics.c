@@ -62,7 +62,7 @@ void statistics_summarize(statistics_summary *summary, const double *samples, si
     };
     median_interval(summary, sorted);
     for (size_t i = 0; i < count; i++) sorted[i] = fabs(sorted[i] - summary->median);
-    summary->mad = statistics_median(sorted, count);
+    summary->mad = count > 1 ? statistics_median(sorted, count) : NAN; /* one sample tells nothing of the scatter */
     free(sorted);
 }
 

@@ -101,7 +101,7 @@ enum {
     DEBERTA_E_UNSUPPORTED = -4, /* understood, but not supported by this library */
     DEBERTA_E_MEMORY = -5,      /* out of memory, or above the caller's limit */
     DEBERTA_E_SYSTEM = -6,      /* the operating system refused something else: a thread, a write */
-    DEBERTA_E_NOT_FINITE = -7   /* training: a loss or a gradient is not a finite number */
+    DEBERTA_E_NOT_FINITE = -7   /* training: a loss, a gradient or a trained weight is beyond all measure */
 };
 
 typedef struct deberta_error {

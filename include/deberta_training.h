@@ -238,7 +238,8 @@ DEBERTA_STATIC_API deberta_status deberta_trainer_step(deberta_trainer *trainer,
                                                        deberta_error *err);
 /* Runs all updates to the last, or to stop_at. It writes log, checkpoints and at last the model in options.folder,
  * which must be new or empty unless the run resumes; no other run may be active in it. on_step: NULL, or called after
- * each step; a result other than 0 stops after it with a checkpoint. *finished: whether the last step is done. */
+ * each step; a result other than 0 stops after it with a checkpoint. *finished: whether the last step is done.
+ * DEBERTA_E_NOT_FINITE: a step is not finite, or the model that was saved has weights that opening it refuses. */
 DEBERTA_STATIC_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
                                                       int (*on_step)(void *context, const deberta_training_step *step),
                                                       void *context, int *finished, deberta_error *err);

@@ -33,7 +33,8 @@ deberta_status deberta_session_check_finite(const deberta_session *s, deberta_er
         for (size_t e = 0; e < width; e++) {
             if (isfinite(row[e])) continue;
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                         "%s: value %zu of token %zu's last hidden state is %f: weights of the model are damaged",
+                         "%s: value %zu of token %zu's last hidden state is %f: weights of the model are damaged or "
+                         "diverged in training",
                          s->model->name, e, t, (double)row[e]);
         }
     }

@@ -86,7 +86,8 @@ deberta_status weights_check(const weight_tensor *from, size_t first, const floa
         first++;
     }
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                 "%s: value %zu of tensor '%s' is %g, expected -%g to %g: weights of the model are damaged",
+                 "%s: value %zu of tensor '%s' is %g, expected -%g to %g: weights of the model are damaged or diverged "
+                 "in training",
                  from->place, first, from->name, (double)*values, (double)most, (double)most);
 }
 

@@ -64,12 +64,13 @@ void component_list(unsigned components, char text[COMPONENT_LIST_BYTES])
                                      deberta_component_name(c));
 }
 
+const char *const component_choices[] = {"c2c", "c2p", "p2c", "logits", "probs", NULL};
+_Static_assert(sizeof component_choices / sizeof *component_choices == DEBERTA_COMPONENT_COUNT + 1, "a name for each");
+
 void components_parse(common_options *options, const char *text, void *target)
 {
-    const char *names[DEBERTA_COMPONENT_COUNT + 1] = {NULL};
     int length;
-    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) names[c] = deberta_component_name(c);
-    const char *wrong = options_names_read(text, names, target, &length);
+    const char *wrong = options_names_read(text, component_choices, target, &length);
     if (wrong) option_wrong(options, target, "expected some of c2c,c2p,p2c,logits,probs, found '%.*s'", length, wrong);
 }
 

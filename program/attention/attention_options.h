@@ -83,6 +83,7 @@ void attention_options_check(const attention_options *asked);
 enum { FIGURE_MOST_PATHS = 16 };
 extern const option attention_input_rows[], attention_page_rows[], attention_file_rows[];
 
+extern const char *const component_choices[]; /* names of the components, NULL-terminated */
 void components_parse(common_options *options, const char *text, void *target);
 void tokens_parse(common_options *options, const char *text, void *target);
 void scale_parse(common_options *options, const char *text, void *target);
@@ -107,7 +108,7 @@ void mark_parse(common_options *options, const char *text, void *target);
 #define PART_ROWS HEADS_ROWS, TOKENS_ROWS
 #define COMPONENTS_ROW \
     {"components", 0, "LIST", "some of c2c,c2p,p2c,logits,probs (default: what the figure shows)", \
-     PARSED_AT(attention_options, components, components_parse)}
+     PARSED_AT(attention_options, components, components_parse), .choices = component_choices}
 #define QUERY_ROW \
     {"query", 0, "QUERY", "this query only: a number, counted in tokens of the text from 0, or a word that is shown once", \
      TEXT_AT(attention_options, query)}

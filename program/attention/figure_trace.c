@@ -35,11 +35,12 @@ static void step(void *context, size_t done, size_t total)
     progress_step(&run->bar, done, NULL);
 }
 
+static const char *const traced_parts[] = {"states", "heads", "terms", NULL};
+
 static void parts_parse(common_options *options, const char *text, void *target)
 {
-    static const char *const names[] = {"states", "heads", "terms", NULL};
     int length;
-    const char *wrong = options_names_read(text, names, target, &length);
+    const char *wrong = options_names_read(text, traced_parts, target, &length);
     if (wrong) option_wrong(options, target, "expected some of states,heads,terms, found '%.*s'", length, wrong);
 }
 
@@ -436,7 +437,8 @@ static const option trace_rows[] = {
     {"at", 0, "N", "the token at which the answer is looked for (default: the one [MASK])", SIZE_AT(attention_options, trace.at, 0, SIZE_MAX - 1), .not_with = "class"},
     {"mlm-decoder", 0, "NAME", "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer, as transformers has it", CHOICE_AT(attention_options, trace.mlm_decoder, trace_decoders), .not_with = "class"},
     {"direction", 0, "WHAT", "restore (default): clean values into the corrupted run; corrupt: the other way round", CHOICE_AT(attention_options, trace.direction, directions)},
-    {"what", 0, "LIST", "some of states,heads,terms (default: all)", PARSED_AT(attention_options, trace.parts, parts_parse)},
+    {"what", 0, "LIST", "some of states,heads,terms (default: all)", PARSED_AT(attention_options, trace.parts, parts_parse),
+     .choices = traced_parts},
     NO_MORE_ROWS};
 static const option part[] = {HEADS_ROWS,
     {"token-range", 0, "A:B", "show tokens A to B-1 of the text only", PARSED_AT(attention_options, shown, tokens_parse)},

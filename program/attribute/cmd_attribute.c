@@ -490,7 +490,7 @@ static const option asked[] = {
      CHOICE_AT(attribute_options, baseline, baseline_names)},
     {"parts", 0, "LIST",
      "what the baseline lacks: words,distances,positions (default: all); others stay as in the text",
-     PARSED_AT(attribute_options, parts, parse_attributed_parts)},
+     PARSED_AT(attribute_options, parts, parse_attributed_parts), .choices = part_names},
     {"steps", 0, "N", "points of the way by Gauss and Legendre; default: doubled from 32 until the gap is at most 1 %",
      SIZE_AT(attribute_options, steps, 1, 65536)},
     {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included; also: trained, receptive",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "core/base/tiers.h"
 #include "core/base/topology.h"
 
 void bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, bool repeated,
@@ -53,6 +54,10 @@ static void read_isas(const common_options *options, const char *source, const c
         add_isa(options, source, name, list);
     }
 }
+
+#define X(NAME, name, ...) #name,
+const char *const bench_isa_choices[] = {"auto", "all", TIER_LIST(X) NULL};
+#undef X
 
 void bench_parse_isas(common_options *options, const char *text, void *isa_list)
 {

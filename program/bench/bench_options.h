@@ -34,7 +34,8 @@ void bench_parse_list(common_options *options, const char *name, const char *tex
 void bench_parse_tokens(common_options *options, const char *text, void *size_list);
 /* Parses --threads. A single 0 means OMP_NUM_THREADS or the physical cores, as everywhere; it gives an empty list. */
 void bench_parse_threads(common_options *options, const char *text, void *size_list);
-/* Parses "avx2,avx512", "all" or "auto". */
+/* Parses "avx2,avx512", "all" or "auto"; the choices are the single words. */
+extern const char *const bench_isa_choices[];
 void bench_parse_isas(common_options *options, const char *text, void *isa_list);
 /* Fills an empty list with the tier of DEBERTA_ISA, or the best tier. */
 void bench_default_isas(const common_options *options, isa_list *list);
@@ -50,7 +51,8 @@ void bench_default_isas(const common_options *options, isa_list *list);
     }
 #define BENCH_ISAS_OPTION(S, member)                                                                                   \
     {                                                                                                                  \
-        "isa", 0, "LIST", "tiers: avx2,avx512 or all (default the best)", PARSED_AT(S, member, bench_parse_isas)       \
+        "isa", 0, "LIST", "tiers: avx2,avx512 or all (default the best)", PARSED_AT(S, member, bench_parse_isas),      \
+            .choices = bench_isa_choices                                                                               \
     }
 /* Describes what was measured, with the command line in it, and writes it. */
 void bench_finish(const common_options *options, text_output *output, bench_results *results, result_format format);

@@ -25,12 +25,12 @@
 void figure_style_note(const common_options *options, const figure_style *style, const char *const *paths,
                        size_t count);
 
-/* Refuses the options of these rows where no picture is drawn. style: member of the command's struct. */
-static inline void figure_style_refuse(const common_options *options, const figure_style *style)
+/* Refuses the options of these rows where no picture is drawn. style: member of the command's struct; why: the end of
+ * the sentence. */
+static inline void figure_style_refuse(const common_options *options, const figure_style *style, const char *why)
 {
     const void *const members[] = {&style->title, &style->width_mm,  &style->exact_width, &style->dpi,
                                    &style->font,  &style->font_size, &style->no_notes};
     for (size_t k = 0; k < sizeof members / sizeof *members; k++)
-        if (option_given(options, members[k]))
-            option_wrong(options, members[k], "changes a picture, and none is drawn: name one with --out FILE.pdf");
+        if (option_given(options, members[k])) option_wrong(options, members[k], "%s", why);
 }

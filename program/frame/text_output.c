@@ -173,7 +173,8 @@ void output_paths_read(const common_options *options, const figure_style *style,
             paths->text = path;
         }
     }
-    if (!paths->figure_count && style) figure_style_refuse(options, style);
+    if (!paths->figure_count && style)
+        figure_style_refuse(options, style, "changes a picture, and none is drawn: name one with --out FILE.pdf");
 }
 
 void output_draw(const common_options *options, const output_paths *paths, output_drawing draw, const void *what,

@@ -29,7 +29,8 @@ static deberta_status check_numbers(const answer_rows *rows, deberta_task task, 
 {
     for (size_t k = 0; k < rows->count * rows->width; k++)
         if (!isfinite(rows->logits[k]))
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the head '%s' gives %f: weights of the model are damaged",
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "the head '%s' gives %f: weights of the model are damaged or diverged in training",
                          deberta_task_name(task), (double)rows->logits[k]);
     return DEBERTA_OK;
 }

@@ -21,8 +21,12 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     (void)err;
     (void)run;
-    if (deberta_context_tokens(text->tokens) > 0) return DEBERTA_OK;
-    return text_record_spoil(&text->record, "the context holds no tokens");
+    const deberta_tokens *tokens = text->tokens;
+    const size_t context = deberta_context_tokens(tokens);
+    size_t own = 0;
+    for (size_t t = 0; t < tokens->count; t++) own += tokens->roles[t] != DEBERTA_TOKEN_FRAME;
+    if (own > context && context > 0) return DEBERTA_OK;
+    return text_record_spoil(&text->record, "the %s holds no tokens", context ? "question" : "context");
 }
 
 static json_t *describe_span(const task_text *text, const deberta_answer *span)

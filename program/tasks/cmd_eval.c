@@ -14,6 +14,7 @@
 #include "program/frame/input/labelled_text.h"
 #include "program/frame/open_model.h"
 #include "program/frame/output_names.h"
+#include "program/frame/same_files.h"
 #include "program/tasks/eval_output.h"
 #include "program/tasks/minimal_pairs.h"
 #include "program/tasks/task_run.h"
@@ -138,6 +139,8 @@ static void eval_against_free(eval_against *against)
 }
 
 /* ------------------------------------------------------------------------------------------------------- evaluation */
+
+static const char too_narrow[] = "each text counts twice, and the interval is narrower than these texts allow";
 
 /* The way to measure heads that do not give a text one of several classes. */
 static const char other_measures[] =
@@ -280,13 +283,19 @@ static void eval_draw(const common_options *options, const eval_job *job)
 static int run_pairs(const common_options *options)
 {
     const eval_options *o = (const eval_options *)options;
-    const pair_request request = {.score = o->score, .mlm_decoder = &o->mlm_decoder, .scores = o->pair_scores};
     if (options->argument_count > 1)
         usage_wrong(options, "'%s': a file of labelled texts does not go with --minimal-pairs", options->arguments[1]);
     if (o->score == PAIR_SCORE_RTD && option_given(options, &o->mlm_decoder))
         option_wrong(options, &o->mlm_decoder, "--score rtd has no use for a decoder");
-    figure_style_refuse(options, &o->style);
+    output_paths paths;
+    output_paths_read(options, NULL, &paths);
+    if (paths.figure_count)
+        usage_wrong(options, "--out: '%s' is a picture's name, and of minimal pairs there is none", paths.figures[0]);
+    figure_style_refuse(options, &o->style, "changes a picture, and of minimal pairs there is none");
     check_output_name(&o->reading.common, &o->pair_scores, o->pair_scores, ".jsonl .ndjson .json .txt");
+    same_files_note(options, o->reading.files.items, o->reading.files.count, too_narrow);
+    const pair_request request = {
+        .score = o->score, .mlm_decoder = &o->mlm_decoder, .text = paths.text, .scores = o->pair_scores};
     return minimal_pairs_run(&o->reading, &request);
 }
 
@@ -306,7 +315,13 @@ static int run_labels(const common_options *options)
                                          .silent = true,
                                          .finish = eval_finish};
     eval_job job = {0};
-    output_paths_read(options, &((const eval_options *)options)->style, &job.paths);
+    const eval_options *o = (const eval_options *)options;
+    if (option_given(options, &o->against) && o->against == options->precision)
+        option_wrong(options, &o->against, "%s is the precision already: nothing can differ; expected another%s",
+                     precision_choices[o->against],
+                     option_given(options, &options->precision) ? " than that of --precision" : ", or --precision");
+    same_files_note(options, options->arguments + 1, options->argument_count - 1, too_narrow);
+    output_paths_read(options, &o->style, &job.paths);
     job.format = result_format_read(options);
     int status = task_run_all(options, &command, &job);
     /* Bad lines among good ones are reported, and the scores are printed; without any good line there is no
@@ -350,8 +365,10 @@ static const option pairs[] = {
 };
 
 static const option looks[] = {FIGURE_STYLE_ROWS(eval_options, style), {.name = NULL}};
-static const option_group groups[] = {
-    {labels, 0, NULL}, {pairs, 0, "minimal pairs"}, {looks, 0, "the picture"}, {NULL, 0, NULL}};
+static const option_group groups[] = {{labels, 0, NULL},
+                                      {pairs, 0, "minimal pairs"},
+                                      {looks, 0, "the picture, which minimal pairs have none of"},
+                                      {NULL, 0, NULL}};
 
 const command command_eval = {
     .name = "eval",

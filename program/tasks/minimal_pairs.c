@@ -375,15 +375,11 @@ int minimal_pairs_run(const reading_options *options, const pair_request *reques
     const common_options *common = &options->common;
     pair_run run = {.options = common, .request = request};
     const result_format format = result_format_read(common);
-    output_paths paths;
-    output_paths_read(common, NULL, &paths);
-    if (paths.figure_count)
-        usage_wrong(common, "--out: '%s' is a picture's name, and of minimal pairs there is none", paths.figures[0]);
     if (request->scores && strcmp(request->scores, "-") == 0)
         usage_wrong(common, "--pair-scores: expected a file, found '-': standard output has the accuracies");
     run.pairs = options_take(common, WINDOW_PAIRS, sizeof *run.pairs);
     open_run(&run, options);
-    text_output_open(common, paths.text, &run.output);
+    text_output_open(common, request->text, &run.output);
     if (request->scores) text_output_open(common, request->scores, &run.scores);
     int status = EXIT_OK;
     if (judge_all(&run, &error) == DEBERTA_OK) {

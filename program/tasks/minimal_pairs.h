@@ -17,6 +17,7 @@
 typedef struct pair_request {
     int score;              /* a pair_score */
     const int *mlm_decoder; /* member of --mlm-decoder in the command's struct */
+    const char *text;       /* path of the accuracies; NULL: standard output */
     const char *scores;     /* path of a file for the scores of both sentences of every pair, or NULL */
 } pair_request;
 

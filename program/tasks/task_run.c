@@ -138,7 +138,8 @@ deberta_status task_run_logits(const task_batch *batch, deberta_task task, const
     for (size_t k = 0; k < count * width; k++) {
         if (isfinite(logits[k])) continue;
         info = *deberta_model_describe(batch->model);
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the head '%s' gives %f: weights of the model are damaged", info.name,
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: the head '%s' gives %f: weights of the model are damaged or diverged in training", info.name,
                      deberta_task_name(task), (double)logits[k]);
     }
     return DEBERTA_OK;

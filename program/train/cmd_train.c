@@ -274,7 +274,7 @@ static int say_failure(const train_options *o, size_t done, const deberta_error 
 {
     const char *kept = options_text(&o->common, "%s/checkpoint-%06zu", options_out(&o->common), done);
     const int status = say_error(&o->common, error);
-    if (error->code == DEBERTA_E_NOT_FINITE && access(kept, F_OK) == 0)
+    if (error->code == DEBERTA_E_NOT_FINITE && done < o->trainer.steps && access(kept, F_OK) == 0)
         say_note(&o->common, "%s has the steps before it: --resume --bad-steps %zu passes over it", kept,
                  o->trainer.skip_bad + 1);
     return status;

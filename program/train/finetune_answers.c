@@ -73,9 +73,12 @@ static bool find_answer(question *q)
 static bool place_answer(question *q)
 {
     const deberta_tokens *tokens = q->tokens;
+    size_t asked = 0;
     q->answer = q->answer_end = SIZE_MAX;
     for (size_t t = 0; t < tokens->count; t++) {
-        if (tokens->token_types[t] != 1 || tokens->roles[t] == DEBERTA_TOKEN_FRAME) continue;
+        if (tokens->roles[t] == DEBERTA_TOKEN_FRAME) continue;
+        asked += tokens->token_types[t] == 0;
+        if (tokens->token_types[t] != 1) continue;
         if (q->count++ == 0) q->first = t;
         const deberta_place place = deberta_token_place(tokens, t, q->record->pair);
         if (!q->answered || place.characters.begin >= q->end || place.characters.end <= q->begin) continue;
@@ -83,6 +86,7 @@ static bool place_answer(question *q)
         q->answer_end = t - q->first;
     }
     if (q->count == 0) return text_record_spoil(q->record, "the context holds no tokens");
+    if (asked == 0) return text_record_spoil(q->record, "the question holds no tokens");
     if (q->answered && q->answer == SIZE_MAX) return text_record_spoil(q->record, "the answer holds no tokens");
     return true;
 }

@@ -4,7 +4,6 @@
 #include "program/train/finetune_data.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,9 @@ enum { DEFAULT_TOKENS = 512, MOST_NEW_LABELS = 100000 };
 /* ----------------------------------------------------------------------------------------------------------- labels */
 
 /* Takes labels from "3", a number of labels without names, or "a,b,c", their names. */
-static deberta_status take_given_labels(label_list *labels, const char *text, deberta_error *err)
+static deberta_status take_given_labels(finetune_reader *r, const char *text, deberta_error *err)
 {
+    label_list *labels = &r->labels;
     char *end;
     errno = 0;
     const unsigned long number = strtoul(text, &end, 10);
@@ -28,6 +28,9 @@ static deberta_status take_given_labels(label_list *labels, const char *text, de
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: expected 1 to %d labels, found %s", MOST_NEW_LABELS, text);
     labels->count = counted ? number : 1;
     for (const char *c = text; !counted && *c; c++) labels->count += *c == ',';
+    if (!counted && labels->count == 1)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: '%s' is one name, and classes are two at least%s", text,
+                     r->task == DEBERTA_TRAIN_SEQUENCE ? "; 1 makes a regression" : "");
     labels->capacity = labels->count;
     labels->names = options_take(labels->options, labels->count, sizeof *labels->names);
     for (size_t k = 0; !counted && k < labels->count; k++, text++) {
@@ -68,7 +71,7 @@ static bool has_names(deberta_training_task task)
 static deberta_status choose_new_labels(finetune_reader *r, const char *text, deberta_error *err)
 {
     const size_t outputs = r->task == DEBERTA_TRAIN_QA ? 2 : 1;
-    if (has_names(r->task)) return take_given_labels(&r->labels, text, err);
+    if (has_names(r->task)) return take_given_labels(r, text, err);
     if (strlen(text) == 1 && (size_t)(*text - '0') == outputs) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: this head has %zu output%s, found '%s'", outputs,
                  outputs == 1 ? "" : "s", text);
@@ -237,19 +240,6 @@ static void note_labels(const finetune_data *data)
                  labels->count, data->train.count, data->train.count == 1 ? "" : "s");
 }
 
-/* Returns true if every label is a number, and one of them is a fraction: such labels are often values. */
-static bool has_fractions(const label_list *labels)
-{
-    bool found = false;
-    for (size_t k = 0; k < labels->count; k++) {
-        char *end;
-        const double value = strtod(labels->names[k], &end);
-        if (end == labels->names[k] || *end || !isfinite(value)) return false;
-        found = found || value != floor(value);
-    }
-    return found;
-}
-
 static const char *label_text(const common_options *options, const label_list *labels, int32_t label)
 {
     const char *name = labels->names ? labels->names[label] : NULL;
@@ -284,7 +274,7 @@ static void take_collected_labels(finetune_data *data)
     const common_options *common = &data->options->common;
     label_list *labels = &data->reader.labels;
     deberta_error error = {0};
-    if (data->reader.task == DEBERTA_TRAIN_SEQUENCE && has_fractions(labels))
+    if (data->reader.task == DEBERTA_TRAIN_SEQUENCE && label_list_has_fractions(labels))
         say_note(common, "note: labels are fractions, and each is a class: --labels 1 makes a regression");
     must(common, label_list_check(labels, data->reader.task, &error), &error);
     label_list_note(labels, data->reader.task);

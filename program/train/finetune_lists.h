@@ -29,6 +29,8 @@ const size_t *label_list_settle(label_list *labels);
 size_t label_list_number(label_list *labels, const char *name);
 /* Refuses labels that are nearly all different, which means columns in the wrong order or a file of another task. */
 deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err);
+/* Returns true if every label is a number or a missing value, and one is a fraction: such labels are often values. */
+bool label_list_has_fractions(const label_list *labels);
 /* Notes labels that differ only in capitals, or that look like several. */
 void label_list_note(const label_list *labels, deberta_training_task task);
 /* Sorts names in ascending order; returns the new number of each label. */

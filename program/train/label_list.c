@@ -1,6 +1,7 @@
 /* Finds labels by name through a small hash table, and adds or refuses them. SPDX-License-Identifier: MIT */
 #include "program/train/finetune_lists.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -172,6 +173,18 @@ static bool is_missing(const char *name)
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (strcasecmp(name, names[k]) == 0) return true;
     return false;
+}
+
+bool label_list_has_fractions(const label_list *labels)
+{
+    bool found = false;
+    for (size_t k = 0; k < labels->count; k++) {
+        char *end;
+        const double value = strtod(labels->names[k], &end);
+        if ((end == labels->names[k] || *end) && !is_missing(labels->names[k])) return false;
+        found = found || (isfinite(value) && value != floor(value));
+    }
+    return found;
 }
 
 void label_list_note(const label_list *labels, deberta_training_task task)

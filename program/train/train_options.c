@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "program/frame/output_names.h"
+#include "program/frame/same_files.h"
 
 enum { MOST_LAYERS = 256 };
 
@@ -16,15 +16,24 @@ const train_options train_defaults = {
     .chain_every = 500,
 };
 
-/* Returns true if a list of files has this one, under any name. */
 static bool is_among(const text_list *files, const char *path)
 {
-    struct stat one, other;
     for (size_t k = 0; k < files->count; k++)
-        if (stat(path, &one) == 0 && stat(files->items[k], &other) == 0 && one.st_dev == other.st_dev &&
-            one.st_ino == other.st_ino)
-            return true;
+        if (files_are_same(path, files->items[k])) return true;
     return false;
+}
+
+/* Notes files that are given twice, and held-out ones that are trained on. */
+static void note_files(const train_options *o)
+{
+    const char *const more = "each counts twice in an epoch";
+    same_files_note(&o->common, o->texts.items, o->texts.count, more);
+    same_files_note(&o->common, o->data.items, o->data.count, more);
+    same_files_note(&o->common, o->held_out.items, o->held_out.count, "each counts twice in what is measured");
+    for (size_t k = 0; k < o->held_out.count; k++)
+        if (is_among(&o->data, o->held_out.items[k]) || is_among(&o->texts, o->held_out.items[k]))
+            say_note(&o->common, "note: --eval %s is trained on as well: its measures are not those of new texts",
+                     o->held_out.items[k]);
 }
 
 void train_options_check(const train_options *o)
@@ -50,11 +59,13 @@ void train_options_check(const train_options *o)
     if (t->generator && t->sharing == DEBERTA_SHARING_ES && !t->coupled)
         option_wrong(&o->common, &t->sharing, "es, one table for both losses, needs --coupled");
     if (train_runs(o) && t->learning_rate <= 0)
-        say_note(&o->common, "note: --learning-rate %g: no weight changes", t->learning_rate);
-    for (size_t k = 0; k < o->held_out.count; k++)
-        if (is_among(&o->data, o->held_out.items[k]) || is_among(&o->texts, o->held_out.items[k]))
-            say_note(&o->common, "note: --eval %s is trained on as well: its measures are not those of new texts",
-                     o->held_out.items[k]);
+        say_note(&o->common, "note: --learning-rate %g: %s", t->learning_rate,
+                 o->config                  ? "the new model stays as it is drawn"
+                 : o->labels || o->new_head ? "the new head stays as it is drawn, and measures are of chance"
+                                            : "no weight changes");
+    if (train_runs(o) && t->stop_at > t->steps)
+        say_note(&o->common, "note: --stop-at %zu: the run ends before, with step %zu", t->stop_at, t->steps);
+    note_files(o);
     if (t->warmup > 0 && t->warmup > t->steps)
         option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
 }

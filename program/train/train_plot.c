@@ -4,9 +4,11 @@
 #include <math.h>
 #include <ctype.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "program/commands.h"
 #include "program/frame/figure_style.h"
+#include "program/frame/same_files.h"
 #include "program/train/train_log.h"
 #include "viz/chart_columns.h"
 
@@ -143,6 +145,37 @@ static void add_panel(plot_job *job, log_value what, const char *title, const ch
         add_curve(job, &job->groups[g], what, evaluated ? CHART_LINE : CHART_CURVE, job->groups[g].name, g + 1);
 }
 
+/* Returns the name of an axis of losses; --smooth concerns those of the steps, not of held-out data. */
+static const char *loss_label(plot_job *job)
+{
+    if (job->o->smooth == 1) return "loss";
+    return chart_text(&job->chart, "loss, mean of %zu steps", job->o->smooth);
+}
+
+/* Returns what bands and bars are, for below the figure; NULL: there are none. */
+static const char *spread_note(const plot_job *job)
+{
+    for (size_t g = 0; g < job->group_count; g++)
+        if (job->groups[g].count > 1)
+            return "Bands and bars: lowest to highest of the runs whose number is in brackets, around their mean.";
+    return NULL;
+}
+
+/* Notes options that cannot do what they are for. */
+static void note_options(const plot_job *job)
+{
+    const common_options *options = &job->o->common;
+    if (job->o->band && job->group_count == job->run_count)
+        say_note(options, "note: --band: no two runs have the same name before a number at the end; each is a curve");
+    for (size_t i = 0; i < job->run_count; i++) {
+        const size_t steps = job->runs[i].series[LOG_LOSS].count;
+        if (job->o->smooth <= steps) continue;
+        say_note(options, "note: --smooth %zu: %s has %zu step%s, and its loss is the mean of all steps so far",
+                 job->o->smooth, job->runs[i].name, steps, steps == 1 ? "" : "s");
+        return;
+    }
+}
+
 static const char *measure_name(const plot_job *job)
 {
     for (size_t i = 0; i < job->run_count; i++)
@@ -159,13 +192,28 @@ static deberta_status train_plot_draw(plot_job *job, deberta_error *err)
     style.provenance = provenance;
     style.provenance_count = sizeof provenance / sizeof *provenance;
     group_runs(job);
-    add_panel(job, LOG_LOSS, "loss", "loss");
-    add_panel(job, LOG_OBJECTIVE, "loss with SiFT's distance", "loss");
+    note_options(job);
+    style.note = spread_note(job);
+    add_panel(job, LOG_LOSS, "loss", loss_label(job));
+    add_panel(job, LOG_OBJECTIVE, "loss with SiFT's distance", loss_label(job));
     add_panel(job, LOG_EVAL_LOSS, "held-out loss", "loss");
     add_panel(job, LOG_MEASURE, measure_name(job), measure_name(job));
     add_panel(job, LOG_RATE, "learning rate", "rate");
     add_panel(job, LOG_NORM, "norm of the gradients", "norm");
     return chart_columns_draw(&job->chart, &style, options->outs.items, options->outs.count, err);
+}
+
+/* Notes a run that is given twice, which its band would count twice. */
+static void note_twice(const common_options *options)
+{
+    struct stat about;
+    const char **logs = options_take(options, options->argument_count, sizeof *logs);
+    for (size_t k = 0; k < options->argument_count; k++) {
+        const char *run = options->arguments[k];
+        const bool is_folder = stat(run, &about) == 0 && S_ISDIR(about.st_mode);
+        logs[k] = is_folder ? options_text(options, "%s/log.jsonl", run) : run;
+    }
+    same_files_note(options, logs, options->argument_count, "one run, drawn twice");
 }
 
 static int train_plot_run(const common_options *options)
@@ -177,6 +225,7 @@ static int train_plot_run(const common_options *options)
     figure_style_note(options, &o->style, options->outs.items, options->outs.count);
     for (; job.run_count < options->argument_count; job.run_count++)
         must(options, train_log_read(&job.runs[job.run_count], options->arguments[job.run_count], &error), &error);
+    note_twice(options);
     const deberta_status status = train_plot_draw(&job, &error);
     chart_columns_free(&job.chart);
     for (size_t i = 0; i < job.run_count; i++) scope_free(&job.runs[i].memory);

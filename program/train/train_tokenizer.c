@@ -11,6 +11,7 @@
 #include "include/deberta_training.h"
 #include "output/scope.h"
 #include "program/commands.h"
+#include "program/frame/same_files.h"
 #include "program/frame/text_output.h"
 
 typedef struct tokenizer_options {
@@ -87,6 +88,7 @@ static int train_tokenizer_run(const common_options *options)
                                                  .note = tell_note,
                                                  .note_context = (void *)options};
     option_refuse_input(options, options_text(options, "%s/spm.model", folder));
+    same_files_note(options, o->texts.items, o->texts.count, "each word counts twice");
     deberta_status status = train_tokenizer_make_folder(folder, &is_new, &error);
     if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
     if (status == DEBERTA_OK) status = write_config(o, folder, &error);

@@ -90,7 +90,7 @@ class Tasks:
                 asked = [np.array([k]) if task == abi.TASK_SEQUENCE else part.starts[k] + places(cut) for k, cut in enumerate(here)]
                 logits = self._session.logits(task, np.concatenate(asked))
                 if not np.isfinite(logits).all():
-                    raise FormatError(f"{self.path}: logits of head '{abi.TASKS[task]}' are not finite: weights of the model are damaged")
+                    raise FormatError(f"{self.path}: logits of head '{abi.TASKS[task]}' are not finite: weights of the model are damaged or diverged in training")
                 found += map(describe, here, np.split(logits, np.cumsum([len(one) for one in asked])[:-1]))
         return found[0] if single else found
 

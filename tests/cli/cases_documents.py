@@ -239,8 +239,8 @@ def test_completion_answers(bench):
                                    ("train toke", 2, "tokenizer"),
                                    ("encode --pool m", 3, "mean"), ("fill-mask --mlm-decoder e", 3, "emd"), ("tag --grouping s", 3, "simple"),
                                    ("verify --format l", 3, "latex"), ("bench --format l", 3, "latex"),
-                                   ("bench --attention f", 3, "full"), ("encode --attention-layers f", 3, ""),
-                                   *([("attention gri", 2, "grid"), ("bench plot --figure ro", 4, "roofline"), ("attention shares --measure k", 4, "kl")] if "attention" in commands_of(bench) else [])):
+                                   ("bench --attention f", 3, "full"), ("bench --isa sc", 3, "scalar"), ("attribute --parts p", 3, "positions"), ("report --skip v", 3, "verify"), ("encode --attention-layers f", 3, ""),
+                                   *([("attention gri", 2, "grid"), ("bench plot --figure ro", 4, "roofline"), ("attention shares --measure k", 4, "kl"), ("attention trace --what h", 4, "heads"), ("attention grid --components l", 4, "logits")] if "attention" in commands_of(bench) else [])):
         done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
         assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"
 

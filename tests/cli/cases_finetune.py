@@ -232,6 +232,8 @@ def test_bad_lines(bench):
     bad(bench, "sequence", "a.jsonl", '{"label": "x", "text": "one"}\n{"text": "two"}\n', 3, "a.jsonl, line 2", '"label"')
     bad(bench, "sequence", "a.tsv", "x\tone\n", 3, "no label 'x'", "--new-head makes a head for the labels of the file", more=())  # the labels of the model
     bad(bench, "sequence", "a.tsv", "x\tone\n", 3, "'x' is there twice", more=("--labels", "x,x"))
+    bad(bench, "sequence", "a.tsv", "1\tone\n", 3, "--labels: 'x' is one name, and classes are two at least; 1 makes a regression", more=("--labels", "x"))
+    bad(bench, "token", "a.tsv", "word\tO\n", 3, "--labels: 'O' is one name, and classes are two at least\n", more=("--labels", "O"))
     bad(bench, "sequence", "a.tsv", "x\tone\n", 2, "--new-head", more=("--labels", "x,y", "--new-head"))
     bad(bench, "token", "a.tsv", "word\tO\nword\n", 3, "a.tsv, line 2", "no tab")
     bad(bench, "token", "a.tsv", "word\tO\n\tO\n", 3, "a.tsv, line 2", "the word is empty")
@@ -244,7 +246,7 @@ def test_bad_lines(bench):
     bad(bench, "choice", "a.tsv", "0\ttext\tone\ttwo\n", 3, "16 labels, a choice needs one score", "--new-head", more=())
     bad(bench, "choice", "a.tsv", "0\ttext\tone\n", 3, "a.tsv, line 1", "two or more choices")
     good = {"question": "Who?", "context": "Bob came.", "text": "Bob", "start": 0}
-    for change, words in (({"start": 1}, ["'Bob' at character 1"]), ({"start": "0"}, ['"start"']), ({"context": " ", "text": ""}, ["no tokens"]), ({"question": ""}, ["question is empty"]),
+    for change, words in (({"start": 1}, ["'Bob' at character 1"]), ({"start": "0"}, ['"start"']), ({"context": " ", "text": ""}, ["no tokens"]), ({"question": ""}, ["question is empty"]), ({"question": " "}, ["the question holds no tokens"]),
                           ({"question": "Who? " * 300}, ["no room for its context"])):
         bad(bench, "qa", "a.jsonl", json.dumps(good) + "\n" + json.dumps({**good, **change}) + "\n", 3, "a.jsonl, line 2", *words, more=("--new-head", "--sequence-tokens", "64"))
     for other in ({"answer": "Bob"}, {"answers": {"text": ["Bob"], "answer_start": [0]}}, {"start": 0}):  # none of these is "no answer"

@@ -56,6 +56,9 @@ def test_numbers_of_objects_are_those_of_tables(bench):
     said = finetune(bench, DEMO, "--examples", "o.jsonl", "--eval", "t.tsv", "--new-head")
     contains(said.err, "4 labels: 0.1, 0.7, 1, 2", "labels are fractions, and each is a class: --labels 1 makes a regression")
     equal(numbers(said), [])
+    missing = bench.write("m.tsv", "".join(f"{'nan' if k == 3 else k / 7}\tthe sea {k}\n" for k in range(20)))
+    contains(bench.expect(3, "finetune", "sequence", DEMO, "--examples", missing, "--new-head", "--steps", "1", "-o", "never").err,
+             "labels are fractions, and each is a class: --labels 1 makes a regression")
     bench.write("whole.tsv", "1\tthe sea\n2\tthe store\n")
     assert "fractions" not in finetune(bench, DEMO, "--examples", "whole.tsv", "--new-head", out="w").err
     assert "fractions" not in finetune(bench, DEMO, "--examples", "t.tsv", "--labels", "1", out="r").err

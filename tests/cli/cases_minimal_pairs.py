@@ -181,6 +181,8 @@ def test_what_does_not_go_together(bench):
     for words, code, said in ((["eval", DEMO], 2, ["MODEL FILE.tsv ...", "--minimal-pairs FILE"]), ([*given, "more.tsv"], 2, ["more.tsv"]),
                               ([*given, "--against", "int8"], 2, ["--against", "--minimal-pairs"]), (["eval", DEMO, "x.tsv", "--score", "rtd"], 2, ["--minimal-pairs"]),
                               ([*given, "--score", "rtd", "--mlm-decoder", "emd"], 2, ["--mlm-decoder"]), ([*given, "-o", "x.svg"], 2, ["x.svg", "picture"]),
+                              ([*given, "-o", "x.png", "--dpi", "100"], 2, ["'x.png' is a picture's name, and of minimal pairs there is none"]),
+                              ([*given, "--dpi", "100"], 2, ["--dpi: changes a picture, and of minimal pairs there is none"]),
                               ([*given, "-o", "x.json", "--pair-scores", "x.json"], 2, ["x.json"]), ([*given, "--pair-scores", "-"], 2, ["--pair-scores"]),
                               ([*given, "--score", "rtd"], 3, ["'rtd'", "mlm, mlm_emd"]), (["eval", DISCRIMINATOR, *given[2:]], 3, ["'mlm'", "rtd"]),
                               ([*given[:3], "nowhere.jsonl"], 3, ["nowhere.jsonl"])):

@@ -11,7 +11,7 @@ from unittest import SkipTest
 from helpers import DEMO, TINY, at_most, check_message, contains, needs_figures
 
 # What stands in braces in misuse.tsv. G is the folder of golden data.
-PLACES = {"{DEMO}": DEMO, "{TINY_100}": TINY.replace("vocab=50", "vocab=100"), "{TINY}": TINY, "{OTHER_ISA}": "avx2" if os.uname().machine == "aarch64" else "neon"}
+PLACES = {"{DEMO}": DEMO, "{ANSWERS}": os.path.join(os.path.dirname(DEMO), "answers"), "{TINY_100}": TINY.replace("vocab=50", "vocab=100"), "{TINY}": TINY, "{OTHER_ISA}": "avx2" if os.uname().machine == "aarch64" else "neon"}
 # Files that are made first.
 FILES = {
     "f": b"not json\n",

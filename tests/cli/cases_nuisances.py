@@ -183,15 +183,106 @@ def test_labels_that_differ_by_blanks_are_refused(bench):
         check_message(result, 3, ["'pos'", f"'{other}'", "only by blanks"])
 
 
+def test_files_that_are_the_same(bench):
+    """Twice by name, by path, as a copy: of what is trained on, learned from, measured; a pipe is read once."""
+    bench.write("a.tsv", "1\ta\n0\tb\n")
+    bench.write("b.tsv", "1\ta\n0\tb\n")
+    bench.write("c.tsv", "1\ta\n0\tc\n")
+    bench.write("e.tsv", "1\td\n0\te\n")
+    bench.write("a.txt", lines())
+    pair = json.dumps({"sentence_good": "a good day", "sentence_bad": "day good a", "UID": "order"}) + "\n"
+    for name in ("a.jsonl", "b.jsonl"):
+        bench.write(name, pair)
+    run = ["finetune", "sequence", narrow(bench), "--new-head", "--steps", "1", *TRAIN]
+    bench.fine(*run, "--examples", "a.tsv", "-q", "-o", "m")
+    narrower = "each text counts twice, and the interval is narrower than these texts allow"
+    for k, (words, said) in enumerate((
+            (["eval", "m", "a.tsv", "a.tsv"], f"note: a.tsv is given twice: {narrower}"),
+            (["eval", "m", "a.tsv", "c.tsv", "./a.tsv"], f"note: a.tsv and ./a.tsv hold the same: {narrower}"),
+            (["eval", "m", "a.tsv", "b.tsv"], f"note: a.tsv and b.tsv hold the same: {narrower}"),
+            (["eval", DEMO, "--minimal-pairs", "a.jsonl", "--minimal-pairs", "b.jsonl"], f"note: a.jsonl and b.jsonl hold the same: {narrower}"),
+            ([*run, "--examples", "a.tsv", "--examples", "b.tsv", "-o", "0"], "note: a.tsv and b.tsv hold the same: each counts twice in an epoch"),
+            ([*run, "--examples", "a.tsv", "--eval", "b.tsv", "-o", "1"], "note: --eval b.tsv is trained on as well"),
+            ([*run, "--examples", "a.tsv", "--eval", "e.tsv", "--eval", "e.tsv", "-o", "2"], "note: e.tsv is given twice: each counts twice in what is measured"),
+            (["train", "mlm", narrow(bench), "--file", "a.txt", "--file", "a.txt", "--steps", "1", *TRAIN, "-o", "3"], "note: a.txt is given twice: each counts twice in an epoch"),
+            (["train", "tokenizer", "--file", "a.txt", "--file", "a.txt", "--vocabulary", "40", "--width", "16", "--head-count", "2", "-o", "4"],
+             "note: a.txt is given twice: each word counts twice"))):
+        found = bench.fine(*words).err
+        assert found.count("twice") == said.count("twice") and said in found, f"{k}: {found}"
+    assert "note:" not in bench.fine("eval", "m", "a.tsv", "c.tsv").err
+    piped = bench.fine("eval", "m", "/dev/stdin", "a.tsv", stdin=b"1\ta\n0\tb\n")
+    assert "note:" not in piped.err and " of 4;" in piped.out, piped.describe()
+
+
+def test_a_replaced_head_is_named(bench):
+    """A head that the model has is lost by --new-head and --labels, of every task; a run that goes on has lost it before."""
+    bench.write("t.tsv", "1\ta good day\n0\ta bad day\n")
+    bench.write("t.txt", lines())
+    replaced = "the model's head for this task is replaced by a new one"
+    words = ["--steps", "2", *TRAIN]
+    first = ["finetune", "sequence", narrow(bench), "--examples", "t.tsv", "--labels", "1", *words]
+    assert replaced in bench.fine("train", "mlm", narrow(bench), "--new-head", "--file", "t.txt", *words, "-o", "l").err
+    bench.fine(*first, "-o", "m")
+    again = ["finetune", "sequence", "m", "--examples", "t.tsv", *words]
+    for k, more in enumerate((["--labels", "1"], ["--new-head"])):
+        assert replaced in bench.fine(*again, *more, "--stop-at", "1", "-o", f"n{k}").err
+        assert replaced not in bench.fine(*again, *more, "--resume", "-o", f"n{k}").err
+    assert replaced not in bench.fine(*again, "-o", "o").err
+    bench.fine("finetune", "choice", "m", "--examples", bench.write("c.tsv", "0\tthe\tsea\tcat\n"), "--new-head", *words, "-q", "-o", "c")
+    assert "replaced" not in bench.fine("finetune", "qa", "m", "--new-head", "--steps", "1", *TRAIN, "-o", "q", "--examples", bench.write(
+        "q.jsonl", json.dumps({"question": "who", "context": "the captain", "text": "captain", "start": 4}) + "\n")).err
+
+
+def test_a_run_that_diverged_says_so(bench):
+    """Weights that no other command opens are no success: the first of them is named as that command names it."""
+    bench.write("t.tsv", "1\ta good day\n0\ta bad day\n")
+    bench.write("w.tsv", "a\tA\nday\tB\n")
+    bench.write("t.txt", lines())
+    words = ["--steps", "1", "--warmup", "0", "--schedule", "constant", "--learning-rate", "3e3", "--clip", "0", *TRAIN]
+    model = narrow(bench)
+    for k, (run, parts) in enumerate(((["finetune", "sequence", model, "--examples", "t.tsv", "--new-head"], [""]),
+                                      (["finetune", "token", model, "--examples", "w.tsv", "--new-head"], [""]),
+                                      (["train", "mlm", model, "--file", "t.txt"], [""]),
+                                      (["train", "rtd", model, "--new-head", "--generator", model, "--file", "t.txt"], ["/discriminator", "/generator"]))):
+        said = bench.expect(1, *run, *words, "-o", f"d{k}")
+        contains(said.err, "of the trained tensor", "the training diverged", "a smaller --learning-rate", "--clip")
+        assert "sha256" not in said.err and "--resume" not in said.err, said.describe()
+        refused = [bench.run("encode", f"d{k}{part}", "--text", "a", "-o", "x.safetensors") for part in parts]
+        assert all(one.code == 3 and "weights of the model are damaged or diverged in training" in one.err for one in refused), [one.err for one in refused]
+    assert bench.fine(*run[:-2], "--file", "t.txt", "--steps", "1", *TRAIN, "-o", "fine").err.count("diverged") == 0
+
+
+def test_curves_say_what_they_are(bench):
+    """The mean of --smooth at its axis, what a band is below the figure; what neither can do is noted."""
+    bench.write("t.txt", lines())
+    for name, seed in (("a-1", "1"), ("a-2", "2"), ("b", "3")):
+        bench.fine("train", "mlm", narrow(bench), "--file", "t.txt", "--steps", "3", "--seed", seed, *TRAIN, "-q", "-o", name)
+    said = bench.fine("train", "plot", "a-1", "a-2", "--band", "--smooth", "2", "-o", "a.svg").err
+    contains(bench.read("a.svg"), ">loss, mean of 2 steps<", "Bands and bars: lowest to highest of the runs")
+    assert "note:" not in said, said
+    said = bench.fine("train", "plot", "a-1", "b", "--band", "--smooth", "4", "-o", "b.svg").err
+    contains(said, "note: --band: no two runs have the same name", "note: --smooth 4: a-1 has 3 steps")
+    assert "Bands and bars" not in bench.read("b.svg")
+    bench.fine("train", "plot", "b", "-o", "c.svg")
+    assert "mean of" not in bench.read("c.svg")
+    contains(bench.fine("train", "plot", "b", "./b", "-o", "d.svg").err, "note: b/log.jsonl and ./b/log.jsonl hold the same")
+
+
 def test_what_has_no_use_is_said(bench):
-    """An option given twice, a rate of nothing, texts of --eval that are trained on under another name; a folder that cannot be made."""
+    """An option given twice, a rate of nothing, a stop behind the end, texts of --eval that are trained on under another name; a folder
+    that cannot be made."""
     contains(bench.fine("classify", DEMO, "--text", "a", "--top", "2", "--top", "3").err, "note: --top has one value, and the last counts: '3', not '2'")
     assert "one value" not in bench.fine("classify", DEMO, "--text", "a", "--top", "3", "--top", "3", "--text", "b").err
     bench.write("two.tsv", "1\ta\n0\tb\n")
     words = ["finetune", "sequence", narrow(bench), "--examples", "two.tsv", "--new-head", "--steps", "1", *TRAIN]
     said = bench.fine(*words, "--learning-rate", "0", "--eval", "./two.tsv", "-o", "m").err
-    contains(said, "note: --learning-rate 0: no weight changes", "note: --eval ./two.tsv is trained on as well")
-    bench.write("three.tsv", "1\ta\n0\tb\n")
-    assert "note: --" not in bench.fine(*words, "--eval", "three.tsv", "-o", "n").err
+    contains(said, "note: --learning-rate 0: the new head stays as it is drawn", "note: --eval ./two.tsv is trained on as well")
+    bench.write("three.tsv", "1\ta\n0\tc\n")
+    assert "note: --" not in bench.fine(*words, "--eval", "three.tsv", "--stop-at", "1", "-o", "n").err
+    contains(bench.fine(*words, "--stop-at", "2", "-o", "s").err, "note: --stop-at 2: the run ends before, with step 1")
+    own = ["finetune", "sequence", "m", *words[3:5], *words[6:], "--learning-rate", "0", "-o", "k"]
+    said = bench.fine(*own).err
+    contains(said, "note: --learning-rate 0: no weight changes")
+    assert "head" not in said, said
     said = bench.run(*words, "-o", "none/there")
     assert said.code == 4 and "none/there: cannot make this folder" in said.err and "log:" not in said.err, said.err

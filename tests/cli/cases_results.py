@@ -387,6 +387,10 @@ def test_bench_compare(bench):
     for other in (["a.json"], ["copy.json"], ["b.json", "with", "./a.json"]):
         contains(bench.fine("bench", "compare", "a.json", *other).err, f"note: a.json and {other[-1]} hold the same run")
     assert "the same run" not in bench.fine("bench", "compare", "a.json", "b.json").err
+    single = ["bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", "-t", "1"]
+    bench.fine(*single, "--json", "-o", "1.json")
+    assert bench.load("1.json")["results"][0]["mad_s"] is None, "one sample has no scatter"
+    assert json.loads(bench.fine("bench", "compare", "1.json", "1.json", "--json").out)["points"][0]["a_mad_ms"] is None
     one_each = json.loads(bench.fine("bench", "compare", "a.json", "a.json", "--json").out)["points"]
     assert [(row["verdict"], row["ratio"], row["p"]) for row in one_each] == [("not decided: one run each", 1, None)] * 2, one_each
     four = ["a.json"] * 4  # as if four runs had agreed to the nanosecond
@@ -421,6 +425,7 @@ def test_bench_kernel(bench):
     result = bench.fine("bench", "kernel", "one.txt", "--isa", "scalar", "--reps", "1")
     assert lines[0].split()[0] in result.out, result.describe()
     found = json.loads(bench.fine("bench", "kernel", "one.txt", "--isa", "scalar", "--reps", "1", "--json").out)
+    assert found["measurements"][0]["mad_us"] is None, "one sample has no scatter"
     assert found["schema"] == "deberta-bench-kernel/1" and len(found["measurements"]) == 1, found
     measured = found["measurements"][0]
     assert measured["problem"] == lines[0].strip() and measured["isa"] == "scalar" and measured["speed_up"] == 1 and measured["ulp"] is None

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 #include "core/io/atomic_file.h"
 #include "core/io/json_file.h"
 #include "core/io/quote.h"
+#include "core/io/tensor.h"
+#include "core/load/weight_loader.h"
 #include "train/run/run_chain.h"
 #include "train/run/run_parts.h"
 
@@ -294,6 +297,27 @@ static void remove_log(const training_run *run, const run_chain *chain)
     run_claim_remove(run->claim, run->folder);
 }
 
+/* Refuses weights that no model may have: they are saved, but nothing opens them again. */
+static deberta_status check_weights(const run_part *part, const char *folder, deberta_error *err)
+{
+    const parameter_set *set = &part->training->learner->set;
+    for (size_t i = 0; i < set->count; i++) {
+        const parameter *p = &set->items[i];
+        const bool is_encoder = strncmp(p->name, "embeddings.", 11) == 0 || strncmp(p->name, "encoder.", 8) == 0;
+        const float most = is_encoder ? LARGEST_WEIGHT : LARGEST_WEIGHT_OF_HEADS;
+        if (!p->trained || magnitudes_within(p->values, p->count, most)) continue;
+        size_t at = 0;
+        while (fabsf(p->values[at]) <= most) at++;
+        DEBERTA_FAIL(
+            err, DEBERTA_E_NOT_FINITE,
+            "%s%s%s: value %zu of the trained tensor '%s' is %g, expected -%g to %g: the training diverged, and "
+            "what it saved cannot be opened again; a smaller --learning-rate, or a --clip such as 1, may help",
+            QUOTE(folder), *part->name ? "/" : "", part->name, at, p->stored_name, (double)p->values[at], (double)most,
+            (double)most);
+    }
+    return DEBERTA_OK;
+}
+
 /* Writes the model, and records it in the chain. */
 static deberta_status write_last(const training_run *run, run_chain *chain, deberta_error *err)
 {
@@ -323,5 +347,7 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
         status = status_fail(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
     if (status == DEBERTA_OK && *finished && leads) status = write_last(run, &chain, err);
     run_chain_close(&chain);
+    for (size_t i = 0; status == DEBERTA_OK && *finished && i < run->parts.count; i++)
+        status = check_weights(&run->parts.items[i], run->folder, err);
     return status;
 }

@@ -140,12 +140,23 @@ static bool decodes_by_default(const deberta_trainer *t, const training *run, co
            model->source.find(model->source.context, "embeddings.position_embeddings.weight", &positions);
 }
 
+/* Tells that a new head takes the place of one that the model has. A run that goes on has told so when it began. */
+static void tell_replaced(const deberta_trainer *t, const training *run, const deberta_model *model)
+{
+    const deberta_trainer_options *o = &t->options;
+    if (!o->note || o->resume || o->audit || step_check_head(model, &run->options, "", NULL) != DEBERTA_OK) return;
+    o->note(o->note_context, "the model's head for this task is replaced by a new one, drawn at random");
+}
+
 /* Refuses a model without the head before a run makes its folder. A pair makes no new head of its generator. */
 static deberta_status require_head(const deberta_trainer *t, const training *run, const deberta_model *model,
                                    deberta_error *err)
 {
     const bool is_main = run == &t->pair.discriminator;
-    if (t->options.new_labels && is_main) return DEBERTA_OK;
+    if (t->options.new_labels && is_main) {
+        tell_replaced(t, run, model);
+        return DEBERTA_OK;
+    }
     return step_check_head(
         model, &run->options,
         is_main ? ": a new head makes one (--new-head, or for labelled data --labels; in C new_labels)" : "", err);

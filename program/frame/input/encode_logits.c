@@ -58,7 +58,8 @@ static deberta_status check_finite(const deberta_model *model, deberta_task task
 {
     for (size_t k = 0; k < count; k++)
         if (!isfinite(logits[k]))
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the head '%s' gives %f: weights of the model are damaged",
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s: the head '%s' gives %f: weights of the model are damaged or diverged in training",
                          deberta_model_describe(model)->name, deberta_task_name(task), (double)logits[k]);
     return DEBERTA_OK;
 }
