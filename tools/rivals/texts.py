@@ -203,6 +203,12 @@ def cell_of_ratio(stream, times, own, rows):
     return spread([times[own][turn] / min(found[turn] for found in peers if turn in found) for turn in common], ".2f") if common else "–"
 
 
+def cell_of_factor(times, name):
+    """How many times as long as this program an engine takes."""
+    own, found = times.get(("deberta", "ragged"), {}), times.get(name, {})
+    return spread([found[turn] / own[turn] for turn in found if turn in own], ".2f") if set(found) & set(own) else "–"
+
+
 def tabulate(path):
     rows, groups = read_rows(path), {}
     measured = [row for row in rows if not row["failed"]]
@@ -217,6 +223,9 @@ def tabulate(path):
         lines += [[f"{own[0]} / best float32 peer", *(cell_of_ratio(title.partition(":")[0], times, own, rows) for title, times in streams.items())]
                   for own in names if own[0] in OWN]  # fmt: skip
         print_table(["engine, texts at once", *streams], lines)
+        print("\nTimes as long as deberta, round by round:\n")
+        print_table(["engine, texts at once", *(title.partition(":")[0] for title in streams)],
+                    [[", ".join(name), *(cell_of_factor(times, name) for times in streams.values())] for name in names if is_peer(name[0])])
         print()
     for precision in BOUNDS:
         if own := [float(row["difference"]) for row in measured if precision_of(row["engine"]) == precision]:
