@@ -173,7 +173,9 @@ static deberta_status prepare_text(task_run *run, task_text *text, deberta_error
     if (!record->problem && !run->any_length)
         DEBERTA_TRY(text_batches_check_length(&run->batches, record, text->tokens->count, run->batches.longest, err));
     if (!record->problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
-    if (!record->problem) run->tokens += text->tokens->count;
+    if (record->problem) return DEBERTA_OK;
+    text_batches_note_empty(&run->batches, record, text->tokens);
+    run->tokens += text->tokens->count;
     return DEBERTA_OK;
 }
 

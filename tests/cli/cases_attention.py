@@ -377,7 +377,7 @@ def test_bad_input(bench):
             (("--ids", ",".join(["5"] * 100), "--annotate", "-o", "a.png"), 2, ["numbers do not fit", "wider"])):
         refused(bench, code, words, SMALL, *arguments)
     refused(bench, 2, ["nothing is left"], DEMO, "--text", "", "--drop-special", "-o", "a.png")
-    assert "text 1 of --text is empty" in draw(bench, DEMO, "--text", "", "-o", "a.png").err
+    assert "text 1: the text is empty" in draw(bench, DEMO, "--text", "", "-o", "a.png").err
     assert draw(bench, "list").out.startswith("components ")
 
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import struct
 
-from helpers import DEMO, check, contains, equal
+from helpers import DEMO, check, contains, equal, other_build
 
 
 def make_shard(bench, out, *options, text="a ship\nthe cat sat on the mat\n"):
@@ -194,16 +194,6 @@ def test_an_audit_draws_what_nobody_knew(bench):
 
 def build_of(bench, folder):
     return bench.load(f"{folder}/0-of-2.json")["settings"]["version"]
-
-
-def other_build(bench, program, name):
-    """The same program, as if another commit had been built."""
-    content = bench.bytes(program)
-    build = re.search(rb"\d+\.\d+\.\d+ \(([^()\0]+)\)\0", content)
-    check(build, f"{program} does not say which build it is")
-    bench.write(name, content.replace(build[0], build[0].replace(build[1], b"z" * len(build[1]))))
-    os.chmod(name, 0o755)
-    return os.path.abspath(name), build[0][:-1].decode()
 
 
 def test_builds_of_one_version(bench):

@@ -303,6 +303,16 @@ def pdf_page(path):
     raise AssertionError(f"{path}: no page has a size")
 
 
+def other_build(bench, program, name):
+    """The same program, as if another commit had been built."""
+    content = bench.bytes(program)
+    build = re.search(rb"\d+\.\d+\.\d+ \(([^()\0]+)\)\0", content)
+    check(build, f"{program} does not say which build it is")
+    bench.write(name, content.replace(build[0], build[0].replace(build[1], b"z" * len(build[1]))))
+    os.chmod(name, 0o755)
+    return os.path.abspath(name), build[0][:-1].decode()
+
+
 def paeth(left, up, corner):
     guess = left + up - corner
     return min((left, up, corner), key=lambda value: abs(guess - value))

@@ -407,7 +407,7 @@ def test_wrong_numbers(demo):
     for call in (lambda: deberta_c.Model(DEMO, layers=1 << 70), lambda: demo.encode("a", max_tokens=1 << 64), lambda: deberta_c.Model(DEMO, threads=True),
                  lambda: demo.encode(["a", "b"], batch_tokens=1 << 63), lambda: deberta_c.Model(DEMO, memory_limit=1 << 64)):
         refuses(deberta_c.ArgumentError, "expected a number from [013] to ", call)
-    with deberta_c.Model("models/answers") as answers:
+    with deberta_c.Model(str(ROOT / "models" / "answers")) as answers:
         for wrong in (0, -1, True, 2.0, "4"):
             for name, call in (("layers", lambda **one: deberta_c.Model(DEMO, **one)), ("memory_limit", lambda **one: deberta_c.Model(DEMO, **one)),
                                ("max_tokens", lambda **one: demo.encode("a", **one)), ("max_tokens", lambda **one: demo.tokenize("a", **one)),

@@ -140,12 +140,18 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
     if (tokens->replaced && ++batches->replaced_texts <= MOST_REPORTED)
         say_note(&batches->options->common, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu",
                  place, tokens->replaced, tokens->replaced == 1 ? "" : "s", tokens->first_replaced_byte);
-    const char *empty = input_empty_text(tokens, text.pair != NULL);
-    if (empty && ++batches->empty_texts <= MOST_REPORTED)
-        say_note(&batches->options->common, "%s: %s: special tokens alone stand for it", place, empty);
     if (tokens->dropped && ++batches->cut_texts <= MOST_REPORTED)
         say_note(&batches->options->common, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, tokens->dropped);
     return check_ids(batches, record, tokens);
+}
+
+void text_batches_note_empty(text_batches *batches, const text_record *record, const deberta_tokens *tokens)
+{
+    const char *empty = input_empty_text(tokens, record->pair != NULL);
+    char place[256];
+    if (!empty || ++batches->empty_texts > MOST_REPORTED) return;
+    text_record_place(record, place);
+    say_note(&batches->options->common, "%s: %s: special tokens alone stand for it", place, empty);
 }
 
 /* ------------------------------------------------------------------------------------------------------- batching */
