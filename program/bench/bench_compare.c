@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "core/io/mapped_file.h"
 #include "program/bench/bench_options.h"
+#include "program/frame/same_files.h"
 
 typedef struct compare_options {
     common_options common;
@@ -55,27 +55,23 @@ static void read_side(const compare_side *side, bench_results *runs, const compa
     }
 }
 
-typedef char digest_text[65];
+static const char *compared_name(const compare_job *job, size_t k)
+{
+    return k < job->a.count ? job->a.names[k] : job->b.names[k - job->a.count];
+}
 
 /* Notes a run that is given twice, also as a copy, once. */
 static void note_same(const compare_job *job, const compare_options *o)
 {
-    deberta_error error = {0};
-    const size_t count = job->a.count + job->b.count;
-    const char **paths = options_take(&o->common, count, sizeof *paths);
-    digest_text *digests = options_take(&o->common, count, sizeof *digests);
-    for (size_t k = 0; k < count; k++) {
-        paths[k] = k < job->a.count ? job->a.names[k] : job->b.names[k - job->a.count];
-        must(&o->common, file_digest(paths[k], digests[k], &error), &error);
-        for (size_t i = 0; i < k; i++)
-            if (strcmp(digests[i], digests[k]) == 0) {
-                say_note(&o->common,
-                         "note: %s and %s hold the same run: it differs from itself in nothing, and tells "
-                         "nothing about chance",
-                         paths[i], paths[k]);
-                return;
-            }
-    }
+    for (size_t k = 0; k < job->a.count + job->b.count; k++)
+        for (size_t i = 0; i < k; i++) {
+            if (!files_are_same(compared_name(job, i), compared_name(job, k))) continue;
+            say_note(&o->common,
+                     "note: %s and %s hold the same run: it differs from itself in nothing, and tells nothing about "
+                     "chance",
+                     compared_name(job, i), compared_name(job, k));
+            return;
+        }
 }
 
 static void bench_compare_all(compare_list *list, const compare_job *job, const compare_options *o)

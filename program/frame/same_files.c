@@ -20,23 +20,36 @@ static bool have_same_bytes(const char *a, const char *b)
     return same;
 }
 
+static bool is_regular(const char *path, struct stat *about)
+{
+    return stat(path, about) == 0 && S_ISREG(about->st_mode);
+}
+
+static bool are_same(const char *a, const struct stat *about_a, const char *b, const struct stat *about_b)
+{
+    if (about_a->st_dev == about_b->st_dev && about_a->st_ino == about_b->st_ino) return true;
+    return about_a->st_size == about_b->st_size && have_same_bytes(a, b);
+}
+
 bool files_are_same(const char *a, const char *b)
 {
     struct stat one, other;
-    if (stat(a, &one) != 0 || stat(b, &other) != 0 || !S_ISREG(one.st_mode) || !S_ISREG(other.st_mode)) return false;
-    if (one.st_dev == other.st_dev && one.st_ino == other.st_ino) return true;
-    return one.st_size == other.st_size && have_same_bytes(a, b);
+    return is_regular(a, &one) && is_regular(b, &other) && are_same(a, &one, b, &other);
 }
 
 void same_files_note(const common_options *options, const char *const *paths, size_t count, const char *why)
 {
-    for (size_t k = 0; k < count; k++)
-        for (size_t i = 0; i < k; i++) {
-            if (!files_are_same(paths[i], paths[k])) continue;
+    struct stat *about = options_take(options, count, sizeof *about);
+    bool *regular = options_take(options, count, sizeof *regular);
+    for (size_t k = 0; k < count; k++) {
+        regular[k] = is_regular(paths[k], &about[k]);
+        for (size_t i = 0; regular[k] && i < k; i++) {
+            if (!regular[i] || !are_same(paths[i], &about[i], paths[k], &about[k])) continue;
             if (strcmp(paths[i], paths[k]) == 0)
                 say_note(options, "note: %s is given twice: %s", paths[k], why);
             else
                 say_note(options, "note: %s and %s hold the same: %s", paths[i], paths[k], why);
             return;
         }
+    }
 }

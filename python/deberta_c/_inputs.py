@@ -334,9 +334,9 @@ class Cut:
         self.list = self._owned.handle
         library.tokenize(self.list, tokenizer, asked)
         self.count = self.list.contents.count
-        own = set(self.values("token_types")[self.values("roles", "|u1") != abi.FRAME].tolist())
-        if 0 not in own or self.pair is not None and 1 not in own:
-            abi.note(f"the {'text' if 0 not in own else 'second text'}{where} is empty: special tokens alone stand for it")
+        segments = self.values("token_types")[self.values("roles", "|u1") != abi.FRAME]
+        if 0 not in segments or self.pair is not None and 1 not in segments:
+            abi.note(f"the {'text' if 0 not in segments else 'second text'}{where} is empty: special tokens alone stand for it")
 
     def values(self, name: str, kind: str = "<i4", *columns: int) -> np.ndarray:
         """Returns an array of deberta_tokens by its name, copied, because the list is freed with its Cut."""
