@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "output/shown_text.h"
 #include "program/commands.h"
+#include "program/frame/input/input.h"
 #include "program/tasks/task_run.h"
 
 enum { MOST_LABELS = 1 << 20 };
@@ -166,6 +167,10 @@ static deberta_status tokenize_choice(choice_job *job, text_record *record, size
         status = text_batches_check_length(batches, &one, tokens->count, batches->longest, err);
     if (status == DEBERTA_OK && one.problem)
         status = text_record_spoil(record, "with choice %zu: %s", choice, one.problem);
+    char empty[48];
+    snprintf(empty, sizeof empty, "choice %zu is empty", choice);
+    if (status == DEBERTA_OK && !one.problem && input_segment_is_empty(tokens, 1))
+        text_batches_note_empty(batches, record, empty);
     free(one.problem);
     job->pieces[choice] =
         (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = choice};

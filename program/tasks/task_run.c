@@ -15,6 +15,7 @@
 #include "include/deberta_unstable.h"
 #include "output/json_text.h"
 #include "output/scope.h"
+#include "program/frame/input/input.h"
 #include "program/frame/open_model.h"
 #include "program/frame/unfinished.h"
 
@@ -174,7 +175,7 @@ static deberta_status prepare_text(task_run *run, task_text *text, deberta_error
         DEBERTA_TRY(text_batches_check_length(&run->batches, record, text->tokens->count, run->batches.longest, err));
     if (!record->problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
     if (record->problem) return DEBERTA_OK;
-    text_batches_note_empty(&run->batches, record, text->tokens);
+    text_batches_note_empty(&run->batches, record, input_empty_text(text->tokens, record->pair != NULL));
     run->tokens += text->tokens->count;
     return DEBERTA_OK;
 }

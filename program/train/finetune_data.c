@@ -24,8 +24,10 @@ static deberta_status take_given_labels(finetune_reader *r, const char *text, de
     errno = 0;
     const unsigned long number = strtoul(text, &end, 10);
     const bool counted = *text >= '0' && *text <= '9' && !*end;
-    if (counted && (errno || number == 0 || number > MOST_NEW_LABELS))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: expected 1 to %d labels, found %s", MOST_NEW_LABELS, text);
+    const unsigned long least = r->task == DEBERTA_TRAIN_SEQUENCE ? 1 : 2; /* a single one is a regression */
+    if (counted && (errno || number < least || number > MOST_NEW_LABELS))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: expected %lu to %d labels, found %s", least, MOST_NEW_LABELS,
+                     text);
     labels->count = counted ? number : 1;
     for (const char *c = text; !counted && *c; c++) labels->count += *c == ',';
     if (!counted && labels->count == 1)

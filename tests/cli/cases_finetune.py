@@ -234,6 +234,7 @@ def test_bad_lines(bench):
     bad(bench, "sequence", "a.tsv", "x\tone\n", 3, "'x' is there twice", more=("--labels", "x,x"))
     bad(bench, "sequence", "a.tsv", "1\tone\n", 3, "--labels: 'x' is one name, and classes are two at least; 1 makes a regression", more=("--labels", "x"))
     bad(bench, "token", "a.tsv", "word\tO\n", 3, "--labels: 'O' is one name, and classes are two at least\n", more=("--labels", "O"))
+    bad(bench, "token", "a.tsv", "word\tO\n", 3, "--labels: expected 2 to ", more=("--labels", "1"))
     bad(bench, "sequence", "a.tsv", "x\tone\n", 2, "--new-head", more=("--labels", "x,y", "--new-head"))
     bad(bench, "token", "a.tsv", "word\tO\nword\n", 3, "a.tsv, line 2", "no tab")
     bad(bench, "token", "a.tsv", "word\tO\n\tO\n", 3, "a.tsv, line 2", "the word is empty")

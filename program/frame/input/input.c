@@ -232,12 +232,17 @@ deberta_text input_text(const reading_options *options, const input_batch *input
                           .strict = options->strict};
 }
 
+bool input_segment_is_empty(const deberta_tokens *tokens, int segment)
+{
+    for (size_t t = 0; t < tokens->count; t++)
+        if (tokens->roles[t] != DEBERTA_TOKEN_FRAME && (tokens->token_types[t] == 1) == (segment == 1)) return false;
+    return true;
+}
+
 const char *input_empty_text(const deberta_tokens *tokens, bool pair)
 {
-    bool has_token[2] = {false, !pair};
-    for (size_t t = 0; t < tokens->count; t++)
-        if (tokens->roles[t] != DEBERTA_TOKEN_FRAME) has_token[tokens->token_types[t] == 1] = true;
-    return !has_token[0] ? "the text is empty" : !has_token[1] ? "the second text is empty" : NULL;
+    if (input_segment_is_empty(tokens, 0)) return "the text is empty";
+    return pair && input_segment_is_empty(tokens, 1) ? "the second text is empty" : NULL;
 }
 
 /* Tokenizes row r of the texts, and notes what was changed; *list is reused for the next row. */

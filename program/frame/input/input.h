@@ -45,6 +45,8 @@ void note_padding(const common_options *options, const input_batch *input, const
 void input_refuse_text_options(const reading_options *options, const char *because);
 /* Returns --max-tokens, or 0 if it was not given; info as above. */
 size_t input_token_limit(const reading_options *options, const deberta_model_info *info);
+/* Returns true if segment 0 or 1 has no token of its own, only those of the frame. */
+bool input_segment_is_empty(const deberta_tokens *tokens, int segment);
 /* Returns what to say of a text without a token of its own, or of such a second text where there is a pair; NULL: each
  * has one. */
 const char *input_empty_text(const deberta_tokens *tokens, bool pair);

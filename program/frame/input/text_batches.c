@@ -145,9 +145,8 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
     return check_ids(batches, record, tokens);
 }
 
-void text_batches_note_empty(text_batches *batches, const text_record *record, const deberta_tokens *tokens)
+void text_batches_note_empty(text_batches *batches, const text_record *record, const char *empty)
 {
-    const char *empty = input_empty_text(tokens, record->pair != NULL);
     char place[256];
     if (!empty || ++batches->empty_texts > MOST_REPORTED) return;
     text_record_place(record, place);
