@@ -60,10 +60,8 @@ def measure(s, model, hidden, head, asked):
 
 
 def main():
-    parser = study.command_line(__doc__, "model")
+    parser = study.with_mask_decoder(study.command_line(__doc__, "model"))
     parser.add_argument("--kind", choices=KINDS, default="zero", help="what replaces a term: zero (default), or mean: what it says whatever the token is")
-    parser.add_argument("--mlm-decoder", choices=("auto", "emd", "plain"), default="auto", help="the head: after the Enhanced Mask Decoder, or on the "
-                        "last layer; auto (default): emd where the model has it")
     s = study.begin(parser)
     (model,) = s.models
     head = study.mask_head(model, s.options.mlm_decoder)

@@ -90,7 +90,7 @@ class PositionTerm:
 
 def losses_with(s, model, biases):
     """Sums of the masked-LM losses by sentence with each bias by row, and the number of masks."""
-    hidden, head = study.hide(s.texts, s.mask_id, s.seed), study.mask_head(model)
+    hidden, head = study.hide(s.texts, s.mask_id, s.seed), study.mask_head(model, s.options.mlm_decoder)
     losses = [[study.mask_losses(rows, one).sum() for rows, one in zip(study.mask_logits(model, hidden, head, row_bias=bias), hidden)] for bias in biases]
     return np.array(losses), [len(one.places) for one in hidden]
 
@@ -125,7 +125,7 @@ class Report:
 
 
 def main():
-    s = study.begin(study.command_line(__doc__, "model"))
+    s = study.begin(study.with_mask_decoder(study.command_line(__doc__, "model")))
     (model,) = s.models
     info, reach = model.info, max(len(text.ids) for text in s.texts)
     has_p2p = bool(info["has_c2p"] and info["has_p2c"])

@@ -49,11 +49,11 @@ def measure(s):
     """A row for every model, condition and text."""
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
-        for path in MODELS:
-            name, control = Path(path).name, Path(scratch) / f"{Path(path).name} shuffled"
+        for path in map(Path, s.options.model or (study.ROOT / one for one in MODELS)):
+            name, control = path.name, Path(scratch) / f"{path.name} shuffled"
             control.mkdir()
-            positions.shuffled_folder(str(study.ROOT / path), s.seed, str(control))
-            for folder in (study.ROOT / path, control):
+            positions.shuffled_folder(str(path), s.seed, str(control))
+            for folder in (path, control):
                 model = trained.deberta_c.Model(folder, threads=s.options.threads)
                 tokens = model.tokenize("[MASK]")
                 texts, hidden = units(model, QUICK if s.options.quick else None)
@@ -67,7 +67,8 @@ def measure(s):
 def main():
     parser = study.command_line(__doc__)
     parser.add_argument("results", metavar="RESULTS", nargs="?", help="losses by text, CSV: read, or with --measure written")
-    parser.add_argument("--measure", action="store_true", help="ask the bundled models")
+    parser.add_argument("--measure", action="store_true", help="ask the models")
+    parser.add_argument("--model", action="append", default=[], metavar="FOLDER", help=f"of --measure; may be repeated (default {' and '.join(MODELS)})")
     parser.add_argument("--quick", action="store_true", help=f"ask them about {QUICK} texts")
     parser.add_argument("-t", "--threads", type=int, default=1, metavar="N", help="of the models (default 1; no bit depends on it)")
     s = study.begin(parser)

@@ -324,6 +324,13 @@ def command_line(documentation: str, *models: str, texts: bool = True, optional:
     return parser
 
 
+def with_mask_decoder(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """With --mlm-decoder, what mask_head takes."""
+    parser.add_argument("--mlm-decoder", choices=("auto", "emd", "plain"), default="auto", help="the head: after the Enhanced Mask Decoder, or on the "
+                        "last layer; auto (default): emd where the model has it")
+    return parser
+
+
 def _whole(text: str) -> int:
     value = int(text)
     if not 0 <= value < 1 << 64:

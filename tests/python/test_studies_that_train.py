@@ -28,7 +28,6 @@ import study_models  # noqa: E402
 import tasks  # noqa: E402
 import trained  # noqa: E402
 import windowed  # noqa: E402
-import words  # noqa: E402
 
 DATA = ROOT / "docs" / "studies" / "data"
 
@@ -128,14 +127,6 @@ def test_reach_has_the_shares_of_its_file():
             cells.append(f"{np.mean(shares):.0f} ({min(shares):.0f} to {max(shares):.0f})")
         (found,) = [one for one in page.splitlines() if one.startswith(line)]
         assert [one.strip() for one in found.split("|")][7:12:4] == cells, line
-
-
-def test_a_cut_table_reads_short_texts_alike(tmp_path):
-    """Up to 16 tokens no distance of models/demo is beyond a clip at 16: the same bits. At 17 there is one."""
-    folder = words.cut(tmp_path / "cut", 16)
-    ids = np.random.default_rng(1).integers(4, 5000, (2, 17))
-    for tokens, same in ((16, True), (17, False)):
-        assert (trained.logits(folder, ids[:, :tokens], "mlm") == trained.logits(words.DEMO, ids[:, :tokens], "mlm")).all() == same, tokens
 
 
 def test_shift_asks_the_same_pieces():
