@@ -157,6 +157,20 @@ static void put_root(word_cursor *c, FILE *out)
     c->character = ')';
 }
 
+/* Writes an exponent behind a digit, such as e-06, as a power of ten. Returns its bytes; 0 if there is none. */
+static size_t put_exponent(const word_cursor *c, FILE *out)
+{
+    size_t bytes;
+    const uint32_t sign = character_at(c->at + 1, c->end, &bytes);
+    if (c->character != 'e' || !is_digit(c->before) || (sign != '+' && sign != '-' && sign != 0x2212)) return 0;
+    const char *from = c->at + 1 + bytes, *to = from;
+    while (to < c->end && is_digit((unsigned char)*to)) to++;
+    while (from + 1 < to && *from == '0') from++;
+    if (from == to) return 0;
+    fprintf(out, "\\times 10^{%s%.*s}", sign == '+' ? "" : "-", (int)(to - from), from);
+    return (size_t)(to - c->at);
+}
+
 /* Writes a formula; neighbouring symbols of one position share their braces: _{ij}. */
 static void put_math(const char *from, const char *to, FILE *out)
 {
@@ -168,6 +182,9 @@ static void put_math(const char *from, const char *to, FILE *out)
         if (place != ON_LINE && place != next) fputc('}', out);
         if (next != ON_LINE && place != next) fputs(next == BELOW ? "_{" : "^{", out);
         place = next;
+        const size_t exponent = put_exponent(&c, out);
+        if (exponent) c.bytes = exponent;
+        if (exponent) continue;
         if (s)
             fputs(s->math, out);
         else

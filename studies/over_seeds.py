@@ -67,7 +67,7 @@ def tables_of(name: str, command: Sequence[str], state: Path, seed: int, given: 
             words.append(word)
         results = [str(Path(scratch) / "results.csv")] if name == "shift" else []
         done = subprocess.run([sys.executable, str(STUDIES_FOLDER / f"{name}.py"), *results, *words, "--threads", str(given.threads), "--json", "--quiet"],
-                              capture_output=True, text=True)
+                              capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(Path(study.deberta_c.__file__).parents[1])})
     if done.returncode:
         study.refuse(study.BAD_INPUT, f"{name}, seed {seed}: {done.stderr.strip()}")
     found = json.loads(done.stdout)

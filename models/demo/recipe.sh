@@ -6,7 +6,7 @@
 # CORPUS is what tools/making/make_corpus.py makes: train.txt, valid.txt and README.md. OUT becomes mlm (the language model),
 # books (with the classifier, float16) and both logs drawn. Configuration and pieces are those of the committed model,
 # so that numbers can be compared; `deberta train tokenizer` makes others. Every 20th paragraph is held out for the
-# classifier. DEBERTA names the program.
+# classifier. DEBERTA names the program (else this tree's, else PATH's).
 # STEPS of 2,048 tokens: 12,096 (default) are the 24.8 M tokens of the committed model; at least 20. A second call goes
 # on where the first one was stopped.
 #
@@ -18,7 +18,8 @@ if [ $# -lt 2 ]; then
 fi
 corpus=$1 out=$2 steps=${3:-12096} kind=${4:-demo}
 models=$(cd "$(dirname "$0")/.." && pwd)
-deberta() { command "${DEBERTA:-deberta}" "$@"; }
+built=$(cd "$(dirname "$0")/../.." && pwd)/build/deberta
+deberta() { command "${DEBERTA:-$([ -x "$built" ] && echo "$built" || echo deberta)}" "$@"; }
 
 mkdir -p "$out/config" "$out/data"
 for file in config.json spm.model added_tokens.json tokenizer_config.json; do cp "$models/$kind/$file" "$out/config"; done

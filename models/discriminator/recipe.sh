@@ -6,7 +6,7 @@
 # CORPUS is what tools/making/book_texts.py makes (train.txt, valid.txt), TAGS the folder masc that studies/recognised.py makes (train.tsv,
 # held-out.tsv). OUT becomes weak and strong, two generators; easy, hard and last, pairs; answers and tags. Each has its log;
 # last/discriminator, answers and tags are committed. STEPS are those of the easy pair's schedule, 900 if not given, at least 18; the other
-# parts grow with them. DEBERTA names the program. A second call goes on where the first one was stopped.
+# parts grow with them. DEBERTA names the program (else this tree's, else PATH's). A second call goes on where the first one was stopped.
 #
 # SPDX-License-Identifier: MIT
 set -eu
@@ -17,7 +17,8 @@ fi
 corpus=$1 tags=$2 out=$3 steps=${4:-900}
 here=$(cd "$(dirname "$0")" && pwd)
 baby=$here/../baby
-deberta() { command "${DEBERTA:-deberta}" "$@"; }
+built=$(cd "$(dirname "$0")/../.." && pwd)/build/deberta
+deberta() { command "${DEBERTA:-$([ -x "$built" ] && echo "$built" || echo deberta)}" "$@"; }
 
 mkdir -p "$out/data"
 questions() {

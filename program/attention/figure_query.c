@@ -9,15 +9,17 @@ enum { MOST_MARKERS = 80 };
 
 /* The data, one line for each head and key, never centred. */
 typedef struct query_table {
-    double *layer, *head, *key, *component[DEBERTA_COMPONENT_COUNT];
-    const char **label;
+    double *layer, *head, *query, *key, *component[DEBERTA_COMPONENT_COUNT];
+    const char **query_label, **label;
 } query_table;
 
-static void open_table(const figure_source *source, query_table *table)
+static void open_table(const figure_source *source, size_t query, query_table *table)
 {
     const size_t n = source->view.count, lines = source_heads(source) * n;
     table->layer = options_take(source->options, lines, sizeof(double));
     table->head = options_take(source->options, lines, sizeof(double));
+    table->query = options_take(source->options, lines, sizeof(double));
+    table->query_label = options_take(source->options, lines, sizeof *table->query_label);
     table->key = options_take(source->options, lines, sizeof(double));
     table->label = options_take(source->options, lines, sizeof *table->label);
     for (deberta_component c = 0; c <= DEBERTA_LOGITS; c++)
@@ -25,6 +27,8 @@ static void open_table(const figure_source *source, query_table *table)
     for (size_t line = 0; line < lines; line++) {
         table->layer[line] = (double)source_layer(source, line / n);
         table->head[line] = (double)source_head(source, line / n);
+        table->query[line] = (double)source->view.tokens[query];
+        table->query_label[line] = source->view.names[query].text;
         table->key[line] = (double)source->view.tokens[line % n];
         table->label[line] = source->view.names[line % n].text;
     }
@@ -36,6 +40,8 @@ static void add_table(figure_sheet *sheet, const query_table *table)
     const size_t lines = source_heads(source) * source->view.count;
     sheet_add_numbers(sheet, "layer", table->layer, lines);
     sheet_add_numbers(sheet, "head", table->head, lines);
+    sheet_add_numbers(sheet, "query", table->query, lines);
+    figure_data_add_column(&sheet->data, (figure_column){.name = "query_label", .texts = table->query_label});
     sheet_add_numbers(sheet, "key", table->key, lines);
     figure_data_add_column(&sheet->data, (figure_column){.name = "key_label", .texts = table->label});
     for (deberta_component c = 0; c <= DEBERTA_LOGITS; c++)
@@ -89,7 +95,7 @@ static void figure_query_draw(figure_source *source, figure_sheet *sheet)
     if (!asked->query) usage_wrong(source->options, "say which token asks: --query WORD, or --query I, counted from 0");
     const size_t query = source_query(source);
     source_encode(source);
-    open_table(source, &table);
+    open_table(source, query, &table);
     chart_panel *panels = options_take(source->options, heads, sizeof *panels);
     for (size_t k = 0; k < heads; k++) {
         panels[k] = (chart_panel){.title = options_text(source->options, "%s: query \u201c%s\u201d",

@@ -410,9 +410,12 @@ static deberta_status corpus_finish(task_run *run, FILE *out, deberta_error *err
     (void)out, (void)err;
     const text_batches *batches = &run->batches;
     const double seconds = clock_seconds() - run->began;
-    say_note(run->options, "%s%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
-             run->shard.folder ? "a shard of " : "", run->stream.read, run->stream.read == 1 ? "" : "s",
-             batches->tokens, seconds, (double)batches->tokens / seconds, 100 * batches->encoder_seconds / seconds);
+    char left_out[48] = "";
+    const size_t problems = run->stream.problems, used = run->stream.read - problems;
+    if (problems) snprintf(left_out, sizeof left_out, " (%zu more cannot be used)", problems);
+    say_note(run->options, "%s%zu text%s%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
+             run->shard.folder ? "a shard of " : "", used, used == 1 ? "" : "s", left_out, batches->tokens, seconds,
+             (double)batches->tokens / seconds, 100 * batches->encoder_seconds / seconds);
     return DEBERTA_OK;
 }
 

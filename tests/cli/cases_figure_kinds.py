@@ -237,9 +237,10 @@ def test_difference(bench):
 def test_query(bench):
     model = Model(bench, TEXT)
     found = lines(bench, "query", "--query", "3", "--layers", "1,2", "--heads", "1")
-    assert len(found) == 2 * model.n and found[3]["key_label"] == "store"
+    assert len(found) == 2 * model.n and found[3]["key_label"] == "store" and {line["query_label"] for line in found} == {"store"}
     for line in found:
-        layer, head, j = place(line)
+        layer, head, query, j = place(line)
+        assert query == 3
         for part in TERMS + ("logits",):
             near(line[part], model.matrices[layer][head][part][3][j], (part, *place(line)), 1e-7)
     assert lines(bench, "query", "--query", "store", "--layers", "1,2", "--heads", "1") == found, "a word is its number"

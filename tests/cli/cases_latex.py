@@ -67,7 +67,8 @@ def test_words_of_formulas(bench):
     for text, expected in (("α", r"$\alpha $"), ("x αᵢⱼ, y", r"x $\alpha _{ij}$, y"), ("2⁻²³", "$2^{-23}$"), ("(see √d)", r"(see $\sqrt{d}$)"),
                            ("naïve²", "naïve$^{2}$"), ("a − b", "a $-$ b"), ("λόγος", "λόγος"), ("50% of $5 & #1_a {b} ~ ^ \\", r"50\% of \$5 \& \#1\_a \{b\} \textasciitilde{} \textasciicircum{} \textbackslash{}"),
                            ("<a>|\"b\" don't -- ?`", r"\textless{}a\textgreater{}\textbar{}\texttt{\char34}b\texttt{\char34} don't -\kern0pt{}- ?\kern0pt{}`"),
-                           ("‖x‖ ≤ 1", r"$\Vert x\Vert $ $\leq $ 1"), ("τέλος δ", r"τέλος $\delta $"), ("well−known", "well$-$known")):
+                           ("‖x‖ ≤ 1", r"$\Vert x\Vert $ $\leq $ 1"), ("τέλος δ", r"τέλος $\delta $"), ("well−known", "well$-$known"),
+                           ("1.5e−06 %", r"$1.5\times 10^{-6}$ \%"), ("−2e+10", r"$-2\times 10^{10}$"), ("e−5", "$e-5$"), ("3e−0", r"$3\times 10^{-0}$")):
         bench.fine("attention", DEMO, "--text", text, "-o", "w.pdf", "--latex", "w.tex", "-q")
         found = re.search(r"text: ``(.*?)''", pathlib.Path("w.tex").read_text(encoding="utf-8"), re.S)[1]
         assert found == expected, f"{text}: {found}"

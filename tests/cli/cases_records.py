@@ -171,6 +171,12 @@ def test_texts_without_tokens_are_named(bench):
     contains(bench.fine("classify", DEMO, "--text", "a", "--pair", "").err, "text 1: the second text is empty")
 
 
+def test_a_summary_counts_what_was_used(bench):
+    bench.write("x.jsonl", '{"text": "a"}\n{"x": 1}\n{"text": "b"}\n')
+    contains(bench.fine("encode", DEMO, "--file", "x.jsonl", "--pool", "mean", "--skip-bad", "-o", "x.npy").err, "2 texts (1 more cannot be used), ")
+    contains(bench.fine("encode", DEMO, "--text", "a", "--pool", "mean", "-o", "y.npy").err, "1 text, ")
+
+
 def test_a_mask_that_was_cut_away(bench):
     text = "a store " * 9 + "[MASK]"
     err = bench.expect(3, "fill-mask", DEMO, "--text", text, "--max-tokens", "8").err
