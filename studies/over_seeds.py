@@ -85,7 +85,7 @@ def first_number(cell: Any) -> Optional[float]:
 def form_of(cell: Any) -> Tuple[str, str]:
     """How numbers like this one are printed, and what stands behind them."""
     if isinstance(cell, float):
-        return "%.2f", ""
+        return "%.3g", ""
     found = NUMBER.match(str(cell))
     assert found
     sign, _, decimals = found.groups()

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """What each part of DeBERTa is worth on recognised scores: six kinds of one shape, trained alike on ten million words, several seeds each.
 
+Puts to the test: c2p and p2c are needed; EMD and replaced tokens make a better encoder.
+
     variants.py RESULTS --train CORPUS SETS STATE    train and measure what RESULTS lacks, a row a model
     variants.py RESULTS                              the table of means, and each kind's difference from the first, seed by seed
 
@@ -41,6 +43,7 @@ ABSOLUTE = {"position_biased_input": True, "relative_attention": False, "pos_att
 KINDS = {"all": Kind({}), "no c2p": Kind({"pos_att_type": "p2c"}), "no p2c": Kind({"pos_att_type": "c2p"}),
          "absolute": Kind(ABSOLUTE, rate=8e-4, short=(16, 32)), "emd": Kind({}, head="mlm_emd"), "rtd": Kind({}, generator=True)}
 SCORES = ("masked", "blimp", "mr", "subj", "trec")
+PAIRS = 1000  # of each of BLiMP's paradigms
 
 
 def configuration(folder: Path, changes: Dict[str, Any]) -> Path:
@@ -112,6 +115,8 @@ def measured(model: Path, kind: Kind, seed: int, state: Path, given: argparse.Na
     one = scores.kept(state / f"blimp-{given.blimp_every}",
                       lambda: scores.blimp(model, sets / "blimp" / "pairs.jsonl", given.blimp_every, given.threads, *how), end)
     found["blimp"] = 100 * one["accuracy"]
+    by_name = sorted(one["paradigms"], key=lambda paradigm: paradigm["name"])
+    found["blimp right"] = " ".join(str(paradigm["right"]) for paradigm in by_name)
     for task in SCORES[2:]:
         one = scores.kept(state / task, lambda: scores.finetuned(model, sets / task, scores.TASKS[task], seed, given.threads), end)
         found[task] = 100 * one["accuracy"]
@@ -148,6 +153,15 @@ def differences(rows: List[Dict[str, Any]], kind: str, score: str) -> Optional[s
     return trained.over_few_seeds(values) if len(values) > 1 else None
 
 
+def over_paradigms(rows: List[Dict[str, Any]], kind: str) -> study.Estimate:
+    """BLiMP's difference from the first kind, mean over seeds, with the bootstrap interval over paradigms."""
+    def shares(name: str) -> Dict[int, List[float]]:
+        return {row["seed"]: [100 * int(right) * row["blimp every"] / PAIRS for right in row["blimp right"].split()] for row in rows if row["kind"] == name}
+    first, own = shares(next(iter(KINDS))), shares(kind)
+    apart = [[one - other for one, other in zip(own[seed], first[seed])] for seed in set(first) & set(own)]
+    return study.ratio([sum(of_seeds) / len(apart) for of_seeds in zip(*apart)], seed=1)
+
+
 def tables(rows: List[Dict[str, Any]]) -> None:
     print(f"| kind | seeds | {' | '.join(SCORES)} |\n|---|--:|{'--:|' * len(SCORES)}")
     for kind in KINDS:
@@ -155,11 +169,13 @@ def tables(rows: List[Dict[str, Any]]) -> None:
         found = [value_of(rows, kind, score) for score in SCORES]
         if seeds:
             print(f"| {kind} | {seeds} | {' | '.join(trained.seed_range(list(one.values())).show('%.1f (%.1f to %.1f)') if one else '' for one in found)} |")
-    print(f"\n| minus {next(iter(KINDS))} | {' | '.join(SCORES)} |\n|---|{'--:|' * len(SCORES)}")
+    print(f"\nDifference from {next(iter(KINDS))}, seed by seed: t-interval over seeds, and BLiMP's over paradigms")
+    print(f"\n| less {next(iter(KINDS))} | {' | '.join(SCORES)} | blimp, paradigms |\n|---|{'--:|' * (len(SCORES) + 1)}")
     for kind in list(KINDS)[1:]:
         found = [differences(rows, kind, score) for score in SCORES]
         if any(found):
-            print(f"| {kind} | {' | '.join(one.show('%+.1f (%+.1f to %+.1f)') if one else '' for one in found)} |")
+            cells = [one.show("%+.1f (%+.1f to %+.1f)") if one else "" for one in (*found, over_paradigms(rows, kind))]
+            print(f"| {kind} | {' | '.join(cells)} |")
 
 
 def main() -> None:

@@ -117,10 +117,10 @@ def test_differences_by_hand(tmp_path, capsys):
     values = {"all": {1: 30.0, 2: 31.0, 3: 32.5, 4: 99.0}, "no c2p": {1: 29.0, 2: 29.5, 3: 32.0}}
     with open(tmp_path / "r.csv", "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        table.writerow(["kind", "seed", "steps", *variants.SCORES])
+        table.writerow(["kind", "seed", "steps", *variants.SCORES, "blimp every", "blimp right"])
         for kind, of in values.items():
             for seed, value in of.items():
-                table.writerow([kind, seed, 2, value, value + 30, 50, 60, 70])
+                table.writerow([kind, seed, 2, value, value + 30, 50, 60, 70, 10, "40 60 80" if kind == "all" else f"39 {57 + seed} 79"])
     rows = trained.read_rows(str(tmp_path / "r.csv"))
     found = variants.differences(rows, "no c2p", "masked")
     apart = [-1.0, -1.5, -0.5]
@@ -128,6 +128,8 @@ def test_differences_by_hand(tmp_path, capsys):
     near(found.value, statistics.mean(apart), 1e-12, "mean")
     near(found.low, statistics.mean(apart) - half, 1e-9, "low")
     near(found.high, statistics.mean(apart) + half, 1e-9, "high")
+    by_paradigm = variants.over_paradigms(rows, "no c2p")  # -1, (-2 - 1 + 0) / 3 and -1 of a hundred pairs each
+    assert (by_paradigm.value, by_paradigm.low, by_paradigm.high) == (-1, -1, -1)
     variants.tables(rows)
     printed = capsys.readouterr().out
     assert "| no c2p | 3 | 30.2 (29.0 to 32.0) |" in printed and "| no c2p | -1.0 (-2.2 to +0.2) | -1.0 (-2.2 to +0.2) | +0.0" in printed
