@@ -75,11 +75,11 @@ def tables_of(name: str, command: Sequence[str], state: Path, seed: int, given: 
 
 
 def first_number(cell: Any) -> Optional[float]:
-    """Of "+0.12 (+0.10 to +0.14)", "32.0 % (31.3-32.7)" or a number; None where there is none."""
+    """Of "+0.12 (+0.10 to +0.14)", "32.0 % (31.3-32.7)" or a number; None where there is none, or a range alone."""
     if isinstance(cell, (int, float)):
         return float(cell)
     found = NUMBER.match(cell or "")
-    return float(found.group()) if found else None
+    return float(found.group()) if found and not cell[found.end():].startswith(" to ") else None
 
 
 def form_of(cell: Any) -> Tuple[str, str]:
@@ -89,16 +89,14 @@ def form_of(cell: Any) -> Tuple[str, str]:
     found = NUMBER.match(str(cell))
     assert found
     sign, _, decimals = found.groups()
-    return f"%{'+' if sign else ''}.{len(decimals or '.') - 1}f", " %" if str(cell)[found.end():].startswith(" %") else ""
+    return f"%{'+' if sign == '+' else ''}.{len(decimals or '.') - 1}f", " %" if str(cell)[found.end():].startswith(" %") else ""
 
 
 def together(cells: Sequence[Any]) -> Any:
-    """One cell of those that the seeds have in the same place: equal ones as they are, numbers as mean and range."""
-    if all(one == cells[0] for one in cells):
-        return cells[0]
+    """One cell of those that the seeds have in the same place: numbers as mean and range, counts and texts that are equal as they are."""
     values = [first_number(one) for one in cells]
-    if any(one is None for one in values):
-        return " / ".join(str(one) for one in cells)
+    if any(one is None for one in values) or all(isinstance(one, int) and one == cells[0] for one in cells):
+        return cells[0] if all(one == cells[0] for one in cells) else " / ".join(str(one) for one in cells)
     form, unit = max((form_of(one) for one in cells), key=lambda one: "+" in one[0])
     return trained.seed_range([one for one in values if one is not None]).show(f"{form}{unit.replace('%', '%%')} ({form} to {form})")
 

@@ -3,8 +3,8 @@
 
 Puts to the test: c2p and p2c are needed; EMD and replaced tokens make a better encoder.
 
-    variants.py RESULTS --train CORPUS SETS STATE    train and measure what RESULTS lacks, a row a model
-    variants.py RESULTS                              the table of means, and each kind's difference from the first, seed by seed
+    python3 studies/variants.py RESULTS --train CORPUS SETS STATE    train and measure what RESULTS lacks, a row a model
+    python3 studies/variants.py RESULTS                              the means, and each kind's difference from the first, seed by seed
 
 CORPUS is what tools/making/book_texts.py makes, SETS what recognised.py makes. STATE holds trainings that are not finished. With
 --seconds S nothing begins after S seconds, the exit status is 75, and the same command goes on; a row that stands in RESULTS is not

@@ -4,6 +4,7 @@ import argparse
 import csv
 import json
 import statistics
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from helpers import near
 from studies_bench import ROOT
 
 sys.path.append(str(ROOT / "studies"))
+import over_seeds  # noqa: E402
 import scores  # noqa: E402
 import trained  # noqa: E402
 import variants  # noqa: E402
@@ -141,3 +143,42 @@ def test_scores_of_the_bundled_model(tmp_path):
     (tmp_path / "p.jsonl").write_text("".join(json.dumps(one) + "\n" for one in pairs))
     found = scores.blimp(ROOT / "models" / "demo", tmp_path / "p.jsonl", 2, 1)
     assert found["pairs"] == 3 and 0 <= found["right"] <= 3 and found["paradigms"][0]["pairs"] == 3
+
+
+@pytest.mark.parametrize("cells, expected", [
+    (["+1.20 (+1.00 to +1.40)", "-0.20 (-0.30 to -0.10)"], "+0.50 (-0.20 to +1.20)"), (["32.0 % (31.3-32.7)", "30.0 % (1-2)"], "31.0 % (30.0 to 32.0)"),
+    (["0.000 (0.000-0.000)"] * 2, "0.000 (0.000 to 0.000)"), ([15, 15], 15), ([15, 17], "16 (15 to 17)"), ([0.5, 0.25], "0.375 (0.25 to 0.5)"),
+    (["-0.49 to 0.53", "0.1 to 0.2"], "-0.49 to 0.53 / 0.1 to 0.2"), ([None, None], None), (["all", "all"], "all"), (["", ""], "")])
+def test_one_cell_of_several_seeds(cells, expected):
+    assert over_seeds.together(cells) == expected
+
+
+def test_studies_over_seeds(tmp_path, monkeypatch, capsys):
+    """Two models of one study: what is printed is the mean of what the study says of each; a row that one of them lacks is left out."""
+    sentences = tmp_path / "s.txt"
+    sentences.write_text("a new store opened beside the old mall\nthe captain said nothing\n")
+    for seed, model in ((1, "demo"), (2, "baby")):
+        (tmp_path / f"all-2-{seed}").mkdir()
+        (tmp_path / f"all-2-{seed}" / "model").symlink_to(ROOT / "models" / model)
+    words = ["--file", str(sentences), "--mlm-decoder", "plain"]
+    monkeypatch.setattr(over_seeds, "COMMANDS", {"components": ["relative", *words]})
+    asked = argparse.Namespace(results=str(tmp_path / "o.json"), measure=str(tmp_path), seeds=[1], seconds=1e9, steps=2, threads=1)
+    over_seeds.measure(asked)
+    one = json.loads(Path(asked.results).read_text())
+    asked.seeds = [1, 2]
+    over_seeds.measure(asked)
+    found = json.loads(Path(asked.results).read_text())
+    assert found["components"]["1"] == one["components"]["1"]
+    over_seeds.show(found, "components")
+    printed = capsys.readouterr().out
+    by_hand = []
+    for model in ("demo", "baby"):
+        done = subprocess.run([sys.executable, str(ROOT / "studies" / "components.py"), str(ROOT / "models" / model), *words, "--format", "csv", "-q"], capture_output=True, text=True, check=True)
+        by_hand.append({tuple(line.split(",")[:4]): round(100 * float(line.split(",")[4]), 1) for line in done.stdout.splitlines()[1:]})
+    shares = [one["head", "4", "all", "c2p"] for one in by_hand]
+    assert f"| {statistics.mean(shares):.1f} % ({min(shares):.1f} to {max(shares):.1f}) |" in next(line for line in printed.splitlines() if line.startswith("| 4 | all |"))
+    assert "| 5 | all |" not in printed and "| 4 | 0 |" not in printed
+    asked.seeds = [3]
+    with pytest.raises(SystemExit):
+        over_seeds.measure(asked)
+    assert "all-2-3/model: no trained model" in capsys.readouterr().err
