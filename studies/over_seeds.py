@@ -85,7 +85,7 @@ def first_number(cell: Any) -> Optional[float]:
 def form_of(cell: Any) -> Tuple[str, str]:
     """How numbers like this one are printed, and what stands behind them."""
     if isinstance(cell, float):
-        return "%.3g", ""
+        return f"%.{1 if abs(cell) >= 10 else 2 if abs(cell) >= 1 else 3}f", ""
     found = NUMBER.match(str(cell))
     assert found
     sign, _, decimals = found.groups()
@@ -97,7 +97,8 @@ def together(cells: Sequence[Any]) -> Any:
     values = [first_number(one) for one in cells]
     if any(one is None for one in values) or all(isinstance(one, int) and one == cells[0] for one in cells):
         return cells[0] if all(one == cells[0] for one in cells) else " / ".join(str(one) for one in cells)
-    form, unit = max((form_of(one) for one in cells), key=lambda one: "+" in one[0])
+    forms = [form_of(one) for one in cells]  # of numbers of unlike size: a sign if one has it, the fewest decimals
+    form, unit = min(forms, key=lambda one: ("+" not in one[0], one[0]))
     return trained.seed_range([one for one in values if one is not None]).show(f"{form}{unit.replace('%', '%%')} ({form} to {form})")
 
 
