@@ -49,7 +49,8 @@ def measure(given: argparse.Namespace) -> None:
                 continue
             if time.monotonic() > end:
                 sys.exit(scores.MORE_TO_DO)
-            results.setdefault(name, {})[str(seed)] = tables_of(name, command, Path(given.measure), seed, given)
+            found = {**results.get(name, {}), str(seed): tables_of(name, command, Path(given.measure), seed, given)}
+            results[name] = {one: found[one] for one in sorted(found, key=int)}
             study.write_whole(given.results, (json.dumps(results, ensure_ascii=False, indent=0) + "\n").encode())
 
 

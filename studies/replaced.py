@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Does an encoder learn more from replaced tokens (RTD) than from masked ones (MLM), and how should the pair share its table of words?
+"""How should the two models of replaced tokens (RTD) share their table of words?
 
     python3 studies/replaced.py docs/studies/data/replaced.csv
 
-Puts to the test: RTD is more sample-efficient than MLM; one shared table (ES) hurts, gradient-disentangled sharing (GDES) mends it. Tiny models of words read the same
-texts and masks, then learn three tasks. --train STATE --corpus FOLDER trains what STATE lacks and writes the table; --quick trains two on paragraphs of the repository.
-SPDX-License-Identifier: MIT
+Puts to the test: one shared table (ES) hurts, gradient-disentangled sharing (GDES) mends it. Tiny models of words read the same texts and masks. --train STATE --corpus
+FOLDER trains what STATE lacks and writes the table; --quick trains two on paragraphs of the repository. SPDX-License-Identifier: MIT
 """
 import functools
 import json
@@ -21,21 +20,17 @@ import trained
 
 PIECES, WIDTH, HEADS, LAYERS, GENERATOR_LAYERS, RANGE = 2000, 64, 2, 4, 2, 0.1
 TOKENS, SEQUENCES, STEPS, HIDDEN, PEAK = 64, 16, 500, 9, "2e-3"  # HIDDEN: of the 62 pieces of a window
-LEARNED, MEASURED = 2000, 1000
-TUNED = {"steps": 250, "batch": 16, "rate": "1e-3"}
 LAST = 100  # steps whose mean loss is told; no text comes twice, so they are new to the model
 EVERY = 10  # paragraph is one that the tokenizer learns from
-MLM = {"mlm": 2, "mlm-longer": 3}  # halves of STEPS: a pair takes nearly half as much time again as one model
+DRAWN_STEPS = STEPS * 3 // 2  # masks are drawn for so many, whichever are read
 RTD = {"rtd-none": ("--sharing", "none", "--coupled"), "rtd-es": ("--sharing", "es", "--coupled"), "rtd-gdes": ("--sharing", "gdes", "--coupled"), "rtd-gdes-first": ("--sharing", "gdes")}
-NAMES = {"nothing": "no pre-training", "mlm": "MLM", "mlm-longer": "MLM, half as many steps again", "rtd-none": "RTD, two tables", "rtd-es": "RTD, ES", "rtd-gdes": "RTD, GDES",
-         "rtd-gdes-first": "RTD, GDES, generator first"}
-COMPARED = [("mlm", "nothing"), ("mlm-longer", "mlm"), *((kind, "mlm") for kind in RTD), ("rtd-gdes", "mlm-longer"), ("rtd-es", "rtd-none"), ("rtd-gdes", "rtd-none"), ("rtd-gdes", "rtd-es"),
-            ("rtd-gdes-first", "rtd-gdes")]
+NAMES = {"mlm": "MLM", "rtd-none": "RTD, two tables", "rtd-es": "RTD, ES", "rtd-gdes": "RTD, GDES", "rtd-gdes-first": "RTD, GDES, generator first"}
+COMPARED = [("rtd-es", "rtd-none"), ("rtd-gdes", "rtd-none"), ("rtd-gdes", "rtd-es"), ("rtd-gdes-first", "rtd-gdes")]
 TABLE = "deberta.embeddings.word_embeddings.weight"
 
 
 def models(quick):
-    """What the encoder learned, seed. One seed of all before the next; the pair's other order comes last."""
+    """Kind and seed. One seed of all before the next; the pair's other order comes last."""
     if quick:
         return [(kind, 1) for kind in ("mlm", "rtd-gdes")]
     return sorted(((kind, seed) for seed in range(1, trained.SEEDS + 1) for kind in NAMES), key=lambda one: one[0] == "rtd-gdes-first")
@@ -51,12 +46,8 @@ def lines_of(corpus):
 
 
 def prepare(state, corpus, threads):
-    """Examples of the tasks, a tokenizer with the configuration of a model, and all windows of the texts, each made once."""
+    """A tokenizer with the configuration of a model, and all windows of the texts, each made once."""
     state.mkdir(parents=True, exist_ok=True)
-    if not (state / "tasks").exists():
-        with tempfile.TemporaryDirectory(dir=state) as scratch:
-            tasks.write(Path(scratch) / "tasks", corpus, LEARNED, MEASURED)
-            (Path(scratch) / "tasks").rename(state / "tasks")
     if not (state / "tokenizer").exists():
         with tempfile.TemporaryDirectory(dir=state) as scratch:
             text, made = Path(scratch) / "text.txt", Path(scratch) / "made"
@@ -78,8 +69,8 @@ def windows(state):
 
 
 def batches(state, seed, steps):
-    """All models of a seed see the same windows with the same masks, those with more steps go on; nothing twice where there are enough."""
-    most = STEPS * max(MLM.values()) // 2 * SEQUENCES
+    """All models of a seed see the same windows with the same masks; nothing twice where there are enough."""
+    most = DRAWN_STEPS * SEQUENCES
     ids, mask = windows(state)
     random = np.random.default_rng([seed, 11])
     count = steps * SEQUENCES
@@ -113,13 +104,10 @@ def begun(here, state, layers, seed, threads):
 def pretrained(here, state, kind, seed, threads):
     """Folders of the encoder and of the generator (None), and the log."""
     start = begun(here, state, LAYERS, seed, threads)
-    if kind == "nothing":
-        return start, None, []
-    steps = STEPS * MLM.get(kind, 2) // 2
-    trained.write_tensors(here / "batches.safetensors", batches(state, seed, steps))
-    common = ["--batches", str(here / "batches.safetensors"), "--steps", str(steps), "--warmup", str(steps // 10), "--learning-rate", PEAK, "--beta2", "0.98", "--weight-decay", "0.01",
+    trained.write_tensors(here / "batches.safetensors", batches(state, seed, STEPS))
+    common = ["--batches", str(here / "batches.safetensors"), "--steps", str(STEPS), "--warmup", str(STEPS // 10), "--learning-rate", PEAK, "--beta2", "0.98", "--weight-decay", "0.01",
               "--epsilon", "1e-6", "--dropout", "0", "--seed", str(seed), "--threads", str(threads), "--out", str(here / "model")]
-    if kind in MLM:
+    if kind == "mlm":
         trained.program("train", "mlm", str(start), "--head", "mlm", *common)
         return here / "model", None, trained.log(here / "model")
     trained.program("train", "rtd", str(start), "--generator", str(begun(here, state, GENERATOR_LAYERS, seed, threads)), "--new-head", *RTD[kind], *common)
@@ -139,18 +127,14 @@ def processor_seconds():
 
 
 def found(state, kind, seed, threads):
-    """Of one pre-training and its three fine-tunings; "" is what such a model does not have."""
+    """Of one pre-training; "" is what such a model does not have."""
     with tempfile.TemporaryDirectory(dir=state) as scratch:
         before = processor_seconds()
         encoder, generator, log = pretrained(Path(scratch), state, kind, seed, threads)
         seconds, last = processor_seconds() - before, log[-LAST:]
-        mean = lambda name: float(np.mean([one[name] for one in last])) if last and name in last[0] else ""
-        row = {"seconds": round(seconds, 1), "loss_words": mean("loss_generator" if generator else "loss"), "loss_replaced": mean("loss_discriminator"),
+        mean = lambda name: float(np.mean([one[name] for one in last])) if name in last[0] else ""
+        return {"seconds": round(seconds, 1), "loss_words": mean("loss_generator" if generator else "loss"), "loss_replaced": mean("loss_discriminator"),
                "cosine_generator": cosine(generator) if generator else "", "cosine": cosine(encoder)}
-        for task in tasks.TASKS:
-            of_task = tasks.finetune(encoder, state / "tasks", task, seed, threads=threads, **TUNED)
-            row.update({f"{task}_accuracy": of_task["accuracy"], f"{task}_loss": of_task["loss"], f"{task}_most": tasks.most_frequent(state / "tasks", task)})
-    return row
 
 
 def learned(settings, state, threads, corpus):
@@ -178,27 +162,14 @@ def main():
 
 def report(s, rows):
     by_kind = {kind: sorted((row for row in rows if row["kind"] == kind), key=lambda row: row["seed"]) for kind in NAMES if any(row["kind"] == kind for row in rows)}
-    column = lambda kind, name, factor=1: factor * np.array([row[name] for row in by_kind[kind]])
+    column = lambda kind, name: np.array([row[name] for row in by_kind[kind]])
     s.add_data("kind", "seed", "what", "value")
     for kind, of_kind in by_kind.items():
         for row in of_kind:
             for name, value in row.items():
                 if name not in ("kind", "seed", "commit") and value != "":
                     s.data.add(kind, row["seed"], name, value)
-    seeds = len(next(iter(by_kind.values())))
-    table = s.add_table("right", f"Right answers (%) to held-out examples, and loss (nats), by what the encoder had learned ({seeds} seeds)",
-                        ["encoder", *(f"{task}{unit}" for unit in ("", ", loss") for task in tasks.TASKS)])
-    for kind in by_kind:
-        table.add(NAMES[kind], *(f"{column(kind, f'{task}_accuracy', 100).mean():.2f}" for task in tasks.TASKS), *(f"{column(kind, f'{task}_loss').mean():.4f}" for task in tasks.TASKS))
-    table.add("always one answer", *(f"{100 * next(iter(by_kind.values()))[0][f'{task}_most']:.2f}" for task in tasks.TASKS), *[""] * len(tasks.TASKS))
-    pairs, changes = [pair for pair in COMPARED if all(one in by_kind for one in pair)], []
-    for name, title, factor, digits in (("accuracy", "Right answers, differences paired by seed (points)", 100, 2), ("loss", "Loss of the task, differences paired by seed (nats)", 1, 4)):
-        table = s.add_table(name, title, ["encoders", *tasks.TASKS])
-        for one, other in pairs:
-            of_pair = [trained.over_seeds(column(one, f"{task}_{name}", factor) - column(other, f"{task}_{name}", factor)) for task in tasks.TASKS]
-            changes += of_pair
-            table.add(f"{NAMES[one]} less {NAMES[other]}", *(change.show(f"%+.{digits}f (%+.{digits}f to %+.{digits}f)") for change in of_pair))
-    table = s.add_table("learned", f"Pre-training: loss in its last {LAST} steps (nats), mean cosine of two words' rows, processor time (s)",
+    table = s.add_table("learned", f"Loss in the last {LAST} steps (nats), mean cosine of two words' rows, processor time (s)",
                         ["encoder", "loss of words", "loss of replaced", "cosine, generator", "cosine, encoder", "seconds"])
     for kind in by_kind:
         cells = [trained.over_seeds(column(kind, name)).show(form) if by_kind[kind][0][name] != "" else "" for name, form in (
@@ -206,29 +177,16 @@ def report(s, rows):
         table.add(NAMES[kind], *cells, f"{column(kind, 'seconds').mean():.1f}")
     share = HIDDEN / TOKENS  # of the tokens, replaced at most
     table.add("always the share of hidden tokens", "", f"{-share * np.log(share) - (1 - share) * np.log(1 - share):.4f}", "", "", "")
-    pairs = [pair for pair in pairs if all(one in RTD for one in pair)]
+    pairs, changes = [pair for pair in COMPARED if all(one in by_kind for one in pair)], []
     table = pairs and s.add_table("pairs", "Pairs in those steps, differences paired by seed (nats)", ["pairs", "loss of words", "loss of replaced"])
     for one, other in pairs:
         of_pair = [trained.over_seeds(column(one, name) - column(other, name)) for name in ("loss_words", "loss_replaced")]
         changes += of_pair
         table.add(f"{NAMES[one]} less {NAMES[other]}", of_pair[0].show("%+.3f (%+.3f to %+.3f)"), of_pair[1].show("%+.4f (%+.4f to %+.4f)"))
     outside = sum(one.low > 0 or one.high < 0 for one in changes)
-    s.finish(f"{STEPS} steps of {SEQUENCES} windows of {TOKENS} pieces; then {TUNED['steps']} steps of {TUNED['batch']} of at most {LEARNED} examples, at most {MEASURED} held out. 95 % t-intervals over seeds. "
-             f"{outside} of {len(changes)} differences have an interval without 0.", (lambda: draw(by_kind, column)) if len(by_kind) > 2 else None)
-
-
-def draw(by_kind, column):
-    """Right answers of each kind, a panel a task."""
-    figure, axes = study.panels(1, len(tasks.TASKS), height=42)
-    for axis, task in zip(axes[0], tasks.TASKS):
-        for place, kind in enumerate(by_kind):
-            values = column(kind, f"{task}_accuracy", 100)
-            estimate = trained.over_seeds(values)
-            axis.plot(values, np.full(len(values), -place), ".", color="#0072b2", ms=3)
-            axis.plot([estimate.low, estimate.high], [-place - 0.25] * 2, color="#d55e00", lw=1.5)
-        axis.set_yticks([-place for place in range(len(by_kind))], [NAMES[kind] for kind in by_kind] if axis is axes[0, 0] else [])
-        axis.set(title=task, xlabel="right answers (%)", ylim=(0.4 - len(by_kind), 0.6))
-    return figure
+    seeds = len(next(iter(by_kind.values())))
+    s.finish(f"{STEPS} steps of {SEQUENCES} windows of {TOKENS} pieces, seeds: {seeds}; 95 % t-intervals over seeds. {outside} of {len(changes)} differences have an interval "
+             "without 0.")
 
 
 if __name__ == "__main__":

@@ -223,9 +223,8 @@ def test_starts_sift_and_replaced_have_the_changes_of_their_files():
     first = columns("starts", "at0", ("k", "cls", "head"))
     assert f"| {interval(first['4', '0', 'EMD'], first['4', '0', 'one place'], '%+.3f')} |" in plain("starts")
     loss = columns("sift-dose", "loss", ("task", "kind", "start", "step", "scale"))
-    right = columns("replaced", "spoken_accuracy", ("kind",))
-    points = {kind: {seed: 100 * value for seed, value in of_kind.items()} for kind, of_kind in right.items()}
-    assert f"| {interval(points['rtd-gdes',], points['mlm',], '%+.2f')} |" in plain("replaced")
+    words = columns("replaced", "loss_words", ("kind",))
+    assert f"| {interval(words['rtd-gdes',], words['rtd-es',], '%+.3f')} |" in plain("replaced")
     for kind in ("normalized", "raw"):
         assert f"| {interval(loss['asked', kind, '0.01', '1', '1'], loss['asked', 'base', '0', '0', '1'], '%+.4f')} |" in plain("sift")
 
