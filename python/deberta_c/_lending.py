@@ -29,6 +29,7 @@ NOT_THE_ENCODER_S = ("architectures", "id2label", "label2id", "num_labels")  # k
 UNDO = "deberta_c.restore(model) first"
 AGAIN = "deberta_c.restore(model) and accelerate it again"
 WHOLE = (torch.int64, torch.int32)
+_BACK_IN_PYTORCH: Dict[object, Any] = {}  # bases whose PyTorch is called from `forward`, because they were restored while the call waited
 
 
 def _modules(holder: Any) -> List[Any]:
@@ -83,7 +84,7 @@ def wait_for_others(base: Any, encoder: Any, forward: Any) -> None:
     """Waits until no other thread is inside the base in PyTorch, whose weights are about to go: it would multiply by what is put in
     their place. Threads that are in `forward`, the library's, keep none of these."""
     inside, until = {id(base), *map(id, encoder.modules())}, time.monotonic() + PATIENCE_S
-    while _in_pytorch(inside, forward.__code__):
+    while _in_pytorch(inside, forward.__code__) or any(one is base for one in list(_BACK_IN_PYTORCH.values())):
         if time.monotonic() > until:
             raise UnsupportedError(f"a call of this {type(base).__name__} in another thread has been under way for {PATIENCE_S} s: accelerate the model "
                                    "before it is first called")
@@ -323,8 +324,8 @@ class Accelerated:
         hidden = bool(config.output_hidden_states if output_hidden_states is None else output_hidden_states)
         with self.sessions.one() as session:
             if session is None:  # it was restored while this call waited
-                return type(self.base).forward(self.base, input_ids, inputs_embeds=inputs_embeds, output_attentions=output_attentions,
-                                               output_hidden_states=output_hidden_states, return_dict=return_dict, **given, **others)
+                return self._restored(input_ids, inputs_embeds=inputs_embeds, output_attentions=output_attentions,
+                                      output_hidden_states=output_hidden_states, return_dict=return_dict, **given, **others)
             self.refuse(input_ids, inputs_embeds, others)
             shape = tuple(input_ids.shape)
             ragged = Ragged(values_of(input_ids), *(numbers(tensor, shape, name) for name, tensor in given.items()))
@@ -334,6 +335,19 @@ class Accelerated:
             last, states, maps = _without_gradient(last, states, maps)
         out = BaseModelOutput(last_hidden_state=last, hidden_states=states, attentions=maps)
         return out if (config.return_dict if return_dict is None else return_dict) else out.to_tuple()
+
+    def _restored(self, *arguments: Any, **options: Any) -> Any:
+        """Calls PyTorch, or who has accelerated the base meanwhile. This call is told to the others before it looks who that is, and
+        who accelerates is there before it looks for others: so no weight goes while it is read."""
+        call = object()
+        _BACK_IN_PYTORCH[call] = self.base
+        try:
+            other = getattr(vars(self.base).get("forward"), "__self__", None)
+            if not isinstance(other, Accelerated) or other is self:
+                return type(self.base).forward(self.base, *arguments, **options)
+        finally:
+            del _BACK_IN_PYTORCH[call]
+        return other.forward(*arguments, **options)
 
     def check_first(self, ragged: Ragged) -> None:
         """Refuses a text whose first token is masked, or all of them: its first row is zero, and no head may answer from that."""

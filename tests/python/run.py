@@ -139,7 +139,8 @@ def main():
         tests = sorted(files)
     done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rs", *tests, *rest], cwd=work, env=own,
                           capture_output=True, text=True)
-    print(done.stdout[-20000:] + done.stderr[-3000:])
+    crash = done.stderr.find("Fatal Python error")  # the threads come first, then hundreds of modules
+    print(done.stdout[-20000:] + (done.stderr[-3000:] if crash < 0 else done.stderr[crash:crash + 6000]))
     counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", done.stdout.rsplit("\n", 2)[-2] if done.stdout else "")}
     failed = counts.get("failed", 0) + counts.get("error", 0)
     print(f"{counts.get('passed', 0)} passed, {failed or int(done.returncode != 0)} failed, {counts.get('skipped', 0)} skipped")

@@ -185,6 +185,45 @@ def test_accelerated_while_others_call():
     assert not wrong and calls[0] > 8, wrong[:2]
 
 
+def test_restored_and_accelerated_while_a_call_waits(monkeypatch):
+    """A call that has begun in the library and finds it closed goes on in PyTorch, for which accelerate waits, or in the library that has the weights by then."""
+    model, given = made("DebertaV2Model", V2(**V3)), padded(3, 20, 200, 1)
+    with torch.no_grad():
+        plain = model(**given).last_hidden_state
+    deberta_c.accelerate(model, threads=1)
+    old = model.encoder.accelerated
+    deberta_c.restore(model)
+    begun, goes_on, found = threading.Event(), threading.Event(), []
+    real = type(model).forward
+
+    def stopped(base, *arguments, **options):  # no frame here is one of PyTorch's modules
+        begun.set()
+        goes_on.wait(60)
+        return real(base, *arguments, **options)
+
+    def call():
+        with torch.no_grad():
+            found.append(old.forward(**given).last_hidden_state)
+
+    monkeypatch.setattr(type(model), "forward", stopped)
+    waiting = threading.Thread(target=call)
+    waiting.start()
+    assert begun.wait(60)
+    monkeypatch.setattr(type(model), "forward", real)
+    accelerating = threading.Thread(target=deberta_c.accelerate, args=(model,), kwargs={"threads": 1})
+    accelerating.start()
+    accelerating.join(1)
+    assert accelerating.is_alive() and not found, "accelerate took weights that a call in PyTorch was about to read"
+    goes_on.set()
+    waiting.join(), accelerating.join()
+    assert torch.equal(found[0], plain) and not _lending._BACK_IN_PYTORCH
+    call()  # PyTorch's weights are gone now
+    assert (found[1] - plain)[given["attention_mask"].bool()].abs().max() < 1e-4  # rows of padding are zero
+    deberta_c.restore(model)
+    call()
+    assert torch.equal(found[2], plain)
+
+
 class Inner:
     def __init__(self):
         self.model = made("DebertaV2ForSequenceClassification", V2(**V3))
