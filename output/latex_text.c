@@ -183,9 +183,9 @@ static void put_math(const char *from, const char *to, FILE *out)
         if (next != ON_LINE && place != next) fputs(next == BELOW ? "_{" : "^{", out);
         place = next;
         const size_t exponent = put_exponent(&c, out);
-        if (exponent) c.bytes = exponent;
-        if (exponent) continue;
-        if (s)
+        if (exponent)
+            c.bytes = exponent;
+        else if (s)
             fputs(s->math, out);
         else
             fwrite(c.at, 1, c.bytes, out);

@@ -129,6 +129,9 @@ def main():
     (model,) = s.models
     info, reach = model.info, max(len(text.ids) for text in s.texts)
     has_p2p = bool(info["has_c2p"] and info["has_p2c"])
+    asks = has_p2p and bool({"mlm", "mlm_emd"} & {*info["tasks"]})
+    if not asks and s.options.mlm_decoder != "auto":
+        study.refuse(study.WRONG_USE, f"--mlm-decoder: {model.path} lacks a masked-LM head or one of c2p and p2c, so no loss is measured")
     p2p = [PositionTerm(model, reach), PositionTerm(model, reach, mirrored=True)] if has_p2p else [None]
     squares = Squares(s, model, p2p[0])
     report = Report(s, has_p2p)
@@ -140,7 +143,7 @@ def main():
     names = [*map(study.distance_name, study.DISTANCE_BINS)]
     report.group(report.table("distances", "By the place of the key", "key"), "distance", names, squares.by_distance)
     report.group(report.table("classes", "By the kind of the token that asks", "token"), "token", CLASSES, squares.by_class)
-    if has_p2p and {"mlm", "mlm_emd"} & {*info["tasks"]}:
+    if asks:
         tabulate_losses(s, *losses_with(s, model, [None, *(one.by_row for one in p2p)]))
     s.finish(f"{len(s.texts)} sentences, {s.tokens} tokens; 95 % intervals over sentences ({s.resamples}).", lambda: draw(squares, names))
 

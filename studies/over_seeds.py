@@ -85,6 +85,8 @@ def first_number(cell: Any) -> Optional[float]:
 
 def form_of(cell: Any) -> Tuple[str, str]:
     """How numbers like this one are printed, and what stands behind them."""
+    if isinstance(cell, float) and abs(cell) >= 1e5:
+        return "%.2g", ""
     if isinstance(cell, float):
         return f"%.{1 if abs(cell) >= 10 else 2 if abs(cell) >= 1 else 3}f", ""
     found = NUMBER.match(str(cell))
@@ -112,10 +114,10 @@ def show(results: Dict[str, Dict[str, Tables]], name: str) -> None:
     for key, first in by_seed[seeds[0]].items():
         # A place for each row of the first seed; a head has no counterpart in another seed, but all heads of a layer have.
         table = study.Table(key, None, first["columns"])
-        rows = [{tuple(row[:places(first)]): row for row in by_seed[seed][key]["rows"]} for seed in seeds]
-        for label, row in rows[0].items():
+        rows = [{tuple(row[:places(first)]): row for row in by_seed[seed].get(key, {"rows": []})["rows"]} for seed in seeds]
+        for label in rows[0]:
             if all(label in one for one in rows) and not is_head(first, label):
-                table.add(*label, *(together(cells) for cells in list(zip(*(one[label] for one in rows)))[len(label):]))
+                table.add(*label, *map(together, zip(*(one[label][len(label):] for one in rows))))
         if table.rows:
             print(f"\n{key}\n\n{table.to_text(aligned=False)}")
 

@@ -68,10 +68,15 @@ def main():
     parser = study.command_line(__doc__)
     parser.add_argument("results", metavar="RESULTS", nargs="?", help="losses by text, CSV: read, or with --measure written")
     parser.add_argument("--measure", action="store_true", help="ask the models")
-    parser.add_argument("--model", action="append", default=[], metavar="FOLDER", help=f"of --measure; may be repeated (default {' and '.join(MODELS)})")
+    parser.add_argument("--model", action="append", default=[], metavar="FOLDER", help=f"of --measure and --quick; may be repeated (default {' and '.join(MODELS)})")
     parser.add_argument("--quick", action="store_true", help=f"ask them about {QUICK} texts")
     parser.add_argument("-t", "--threads", type=int, default=1, metavar="N", help="of the models (default 1; no bit depends on it)")
     s = study.begin(parser)
+    names = [Path(path).name for path in s.options.model]
+    if names and not (s.options.measure or s.options.quick):
+        study.refuse(study.WRONG_USE, "--model is of --measure and --quick; a file of results names its models")
+    if len({*names}) < len(names):
+        study.refuse(study.WRONG_USE, f"--model: two folders have one name, which tells their rows apart: {', '.join(names)}")
     rows = trained.rows_read_or_measured(s, lambda: measure(s))
     cells = {}
     for row in rows:

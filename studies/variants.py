@@ -123,10 +123,15 @@ def measured(model: Path, kind: Kind, seed: int, state: Path, given: argparse.Na
     return found
 
 
+def read(path: str) -> List[Dict[str, Any]]:
+    """The rows of a file, also of one without counts by paradigm."""
+    return [{**row, "blimp right": row.get("blimp right", "")} for row in trained.read_rows(path)]
+
+
 def train(given: argparse.Namespace) -> None:
     end = time.monotonic() + given.seconds
     results = Path(given.results)
-    rows = trained.read_rows(str(results)) if results.exists() else []
+    rows = read(str(results)) if results.exists() else []
     for seed in given.seeds:
         for name, kind in KINDS.items():
             if any((row["kind"], row["seed"], row["steps"]) == (name, seed, given.steps) for row in rows):
@@ -153,13 +158,14 @@ def differences(rows: List[Dict[str, Any]], kind: str, score: str) -> Optional[s
     return trained.over_few_seeds(values) if len(values) > 1 else None
 
 
-def over_paradigms(rows: List[Dict[str, Any]], kind: str) -> study.Estimate:
-    """BLiMP's difference from the first kind, mean over seeds, with the bootstrap interval over paradigms."""
+def over_paradigms(rows: List[Dict[str, Any]], kind: str) -> Optional[study.Estimate]:
+    """BLiMP's difference from the first kind, mean over seeds, with the bootstrap interval over paradigms; None where a seed that both have
+    lacks its counts by paradigm."""
     def shares(name: str) -> Dict[int, List[float]]:
-        return {row["seed"]: [100 * int(right) * row["blimp every"] / PAIRS for right in row["blimp right"].split()] for row in rows if row["kind"] == name}
+        return {row["seed"]: [100 * int(right) * row["blimp every"] / PAIRS for right in str(row["blimp right"]).split()] for row in rows if row["kind"] == name}
     first, own = shares(next(iter(KINDS))), shares(kind)
     apart = [[one - other for one, other in zip(own[seed], first[seed])] for seed in set(first) & set(own)]
-    return study.ratio([sum(of_seeds) / len(apart) for of_seeds in zip(*apart)], seed=1)
+    return study.ratio([sum(of_seeds) / len(apart) for of_seeds in zip(*apart)], seed=1) if all(apart) else None
 
 
 def tables(rows: List[Dict[str, Any]]) -> None:
@@ -193,7 +199,7 @@ def main() -> None:
         train(given)
     elif not Path(given.results).exists():
         study.refuse(study.BAD_INPUT, f"{given.results}: no such file; --train makes it")
-    tables(trained.read_rows(given.results))
+    tables(read(given.results))
 
 
 if __name__ == "__main__":

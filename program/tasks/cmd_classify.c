@@ -167,10 +167,11 @@ static deberta_status tokenize_choice(choice_job *job, text_record *record, size
         status = text_batches_check_length(batches, &one, tokens->count, batches->longest, err);
     if (status == DEBERTA_OK && one.problem)
         status = text_record_spoil(record, "with choice %zu: %s", choice, one.problem);
-    char empty[48];
-    snprintf(empty, sizeof empty, "choice %zu is empty", choice);
-    if (status == DEBERTA_OK && !one.problem && input_segment_is_empty(tokens, 1))
+    if (status == DEBERTA_OK && !one.problem && input_segment_is_empty(tokens, 1)) {
+        char empty[48];
+        snprintf(empty, sizeof empty, "choice %zu is empty", choice);
         text_batches_note_empty(batches, record, empty);
+    }
     free(one.problem);
     job->pieces[choice] =
         (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = choice};

@@ -82,7 +82,7 @@ def guard(holder: Any, accelerated: "Accelerated") -> None:
 
 def wait_for_others(base: Any, encoder: Any, forward: Any) -> None:
     """Waits until no other thread is inside the base in PyTorch, whose weights are about to go: it would multiply by what is put in
-    their place. Threads that are in `forward`, the library's, keep none of these."""
+    their place. Threads that are in `forward`, the library's, keep none of these, but for calls that went back to PyTorch (`_restored`)."""
     inside, until = {id(base), *map(id, encoder.modules())}, time.monotonic() + PATIENCE_S
     while _in_pytorch(inside, forward.__code__) or any(one is base for one in list(_BACK_IN_PYTORCH.values())):
         if time.monotonic() > until:
@@ -337,8 +337,8 @@ class Accelerated:
         return out if (config.return_dict if return_dict is None else return_dict) else out.to_tuple()
 
     def _restored(self, *arguments: Any, **options: Any) -> Any:
-        """Calls PyTorch, or who has accelerated the base meanwhile. This call is told to the others before it looks who that is, and
-        who accelerates is there before it looks for others: so no weight goes while it is read."""
+        """Calls PyTorch, or the library if the base was accelerated again meanwhile. The call is registered before base.forward is read, and
+        take_over writes base.forward before it reads the register: one of them sees the other, so that no weight goes while it is read."""
         call = object()
         _BACK_IN_PYTORCH[call] = self.base
         try:

@@ -102,7 +102,7 @@ def test_rows_are_kept_and_not_trained_again(tmp_path, monkeypatch):
             return self.place
 
     monkeypatch.setattr(variants, "Training", Training)
-    monkeypatch.setattr(variants, "measured", lambda model, kind, seed, *_: {"masked": "" if kind.generator else 30.5, "blimp": 60.0, "mr": 70, "subj": 80, "trec": 90})
+    monkeypatch.setattr(variants, "measured", lambda model, kind, seed, *_: {"masked": "" if kind.generator else 30.5, "blimp": 60.0, "blimp right": "6 5", "mr": 70, "subj": 80, "trec": 90})
     asked = given(tmp_path, seeds=[1, 2])
     with pytest.raises(SystemExit):
         variants.train(asked)
@@ -112,6 +112,10 @@ def test_rows_are_kept_and_not_trained_again(tmp_path, monkeypatch):
     rows = trained.read_rows(asked.results)
     assert [(row["kind"], row["seed"]) for row in rows] == [(kind, seed) for seed in (1, 2) for kind in variants.KINDS] and len(made) == 13
     assert [row["masked"] == "" for row in rows] == [row["kind"] == "rtd" for row in rows]
+    older = [{name: value for name, value in row.items() if name != "blimp right"} for row in rows[:3]]
+    Path(asked.results).write_text(trained.csv_of(older))  # a file whose rows have no counts by paradigm
+    variants.train(asked)
+    assert [row["blimp right"] for row in trained.read_rows(asked.results)] == [""] * 3 + ["6 5"] * (2 * len(variants.KINDS) - 3)
 
 
 def test_differences_by_hand(tmp_path, capsys):
@@ -132,6 +136,7 @@ def test_differences_by_hand(tmp_path, capsys):
     near(found.high, statistics.mean(apart) + half, 1e-9, "high")
     by_paradigm = variants.over_paradigms(rows, "no c2p")  # -1, (-2 - 1 + 0) / 3 and -1 of a hundred pairs each
     assert (by_paradigm.value, by_paradigm.low, by_paradigm.high) == (-1, -1, -1)
+    assert variants.over_paradigms([{**row, "blimp right": ""} if (row["kind"], row["seed"]) == ("no c2p", 1) else row for row in rows], "no c2p") is None
     variants.tables(rows)
     printed = capsys.readouterr().out
     assert "| no c2p | 3 | 30.2 (29.0 to 32.0) |" in printed and "| no c2p | -1.0 (-2.2 to +0.2) | -1.0 (-2.2 to +0.2) | +0.0" in printed
@@ -147,7 +152,7 @@ def test_scores_of_the_bundled_model(tmp_path):
 
 @pytest.mark.parametrize("cells, expected", [
     (["+1.20 (+1.00 to +1.40)", "-0.20 (-0.30 to -0.10)"], "+0.50 (-0.20 to +1.20)"), (["32.0 % (31.3-32.7)", "30.0 % (1-2)"], "31.0 % (30.0 to 32.0)"),
-    (["0.000 (0.000-0.000)"] * 2, "0.000 (0.000 to 0.000)"), ([15, 15], 15), ([15, 17], "16 (15 to 17)"), ([0.5, 0.25], "0.375 (0.250 to 0.500)"), ([9.96, 10.04], "10.0 (10.0 to 10.0)"),
+    (["0.000 (0.000-0.000)"] * 2, "0.000 (0.000 to 0.000)"), ([15, 15], 15), ([15, 17], "16 (15 to 17)"), ([0.5, 0.25], "0.375 (0.250 to 0.500)"), ([9.96, 10.04], "10.0 (10.0 to 10.0)"), ([5e6, 4e6], "4.5e+06 (4e+06 to 5e+06)"),
     (["-0.49 to 0.53", "0.1 to 0.2"], "-0.49 to 0.53 / 0.1 to 0.2"), ([None, None], None), (["all", "all"], "all"), (["", ""], "")])
 def test_one_cell_of_several_seeds(cells, expected):
     assert over_seeds.together(cells) == expected

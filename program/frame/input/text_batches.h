@@ -47,7 +47,7 @@ deberta_text text_batches_text(const text_batches *batches, const text_record *r
  * UTF-8 with --strict), that becomes its problem; the status is an error only if the work must end. */
 deberta_status text_batches_tokenize(text_batches *batches, text_record *record, deberta_tokens **list,
                                      deberta_error *err);
-/* Notes that a record is answered although a text of it has no token: "the text is empty". NULL: each has one. */
+/* Notes that a record is answered although a text of it has no token. empty: which, "the text is empty"; NULL: none. */
 void text_batches_note_empty(text_batches *batches, const text_record *record, const char *empty);
 /* Checks the length alone, for a command whose head sees positions that the encoder does not. */
 deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens,
