@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What each part of DeBERTa is worth on recognised scores: six kinds of one shape, trained alike on ten million words, several seeds each.
+"""What each part of DeBERTa is worth on recognised scores: six kinds of one shape, trained alike on ten million words, several seeds each,
+beside their control, drawn weights that were never trained.
 
 Puts to the test: c2p and p2c are needed; EMD and replaced tokens make a better encoder.
 
@@ -36,12 +37,14 @@ class Kind(NamedTuple):
     generator: bool = False
     rate: float = RATE
     short: Sequence[int] = ()  # a twentieth of the steps each, at these lengths, before the rest
+    drawn: bool = False  # weights as they are drawn: what the tasks give without a pre-training
 
 
 # Attention without relative terms stays at the frequencies of pieces unless it begins with short sequences and larger weights: models/demo/recipe.sh.
 ABSOLUTE = {"position_biased_input": True, "relative_attention": False, "pos_att_type": [], "initializer_range": 0.07}
 KINDS = {"all": Kind({}), "no c2p": Kind({"pos_att_type": "p2c"}), "no p2c": Kind({"pos_att_type": "c2p"}),
-         "absolute": Kind(ABSOLUTE, rate=8e-4, short=(16, 32)), "emd": Kind({}, head="mlm_emd"), "rtd": Kind({}, generator=True)}
+         "absolute": Kind(ABSOLUTE, rate=8e-4, short=(16, 32)), "emd": Kind({}, head="mlm_emd"), "rtd": Kind({}, generator=True),
+         "drawn": Kind({}, drawn=True)}
 SCORES = ("masked", "blimp", "mr", "subj", "trec")
 PAIRS = 1000  # of each of BLiMP's paradigms
 
@@ -85,9 +88,11 @@ class Training:
         """The trained model. `--steps` is split between lengths, where the kind has several."""
         steps, warm_up = self.given.steps, str(self.given.steps // 40)
         config = configuration(self.place / "config", kind.config)
+        if kind.drawn:
+            return self.drawn("model", config, seed)
         if kind.generator:
             small = configuration(self.place / "config-generator", {"num_hidden_layers": GENERATOR_LAYERS})
-            begun = [self.run(f"begun-{one.name}", ["--config", str(one)], "mlm", 1, "--learning-rate", "0", "--seed", str(seed)) for one in (config, small)]
+            begun = [self.drawn(f"begun-{one.name}", one, seed) for one in (config, small)]
             return self.run("model", [str(begun[0]), "--generator", str(begun[1])], "rtd", steps, "--new-head", *self.lengths(TOKENS), "--warmup", warm_up,
                             "--learning-rate", str(kind.rate), "--seed", str(seed))
         source, left = ["--config", str(config)], steps
@@ -97,6 +102,10 @@ class Training:
             source, left, warm_up = [str(part)], left - steps // 20, str(steps // 200)
         return self.run("model", source, "mlm", left, *self.lengths(TOKENS), "--warmup", warm_up, "--learning-rate", str(kind.rate), "--head", kind.head,
                         "--seed", str(seed))
+
+    def drawn(self, folder: str, config: Path, seed: int) -> Path:
+        """A step with rate 0 leaves the weights as they are drawn."""
+        return self.run(folder, ["--config", str(config)], "mlm", 1, "--learning-rate", "0", "--seed", str(seed))
 
     @staticmethod
     def lengths(tokens: int) -> List[str]:
@@ -134,13 +143,14 @@ def train(given: argparse.Namespace) -> None:
     rows = read(str(results)) if results.exists() else []
     for seed in given.seeds:
         for name, kind in KINDS.items():
-            if any((row["kind"], row["seed"], row["steps"]) == (name, seed, given.steps) for row in rows):
+            steps = 0 if kind.drawn else given.steps
+            if any((row["kind"], row["seed"], row["steps"]) == (name, seed, steps) for row in rows):
                 continue
-            place = Path(given.state) / f"{name.replace(' ', '-')}-{given.steps}-{seed}"
+            place = Path(given.state) / f"{name.replace(' ', '-')}-{steps}-{seed}"
             begun = time.monotonic()
             model = Training(place, given, end).model(kind, seed)
             found = measured(model, kind, seed, place / "scores", given, end)
-            rows.append({"kind": name, "seed": seed, "steps": given.steps, **found, "blimp every": given.blimp_every,
+            rows.append({"kind": name, "seed": seed, "steps": steps, **found, "blimp every": given.blimp_every,
                          "sha256": scores.digest(model / "model.safetensors"), "commit": trained.commit()})
             study.write_whole(str(results), trained.csv_of(rows).encode())
             print(f"{name}, seed {seed}: {time.monotonic() - begun:.0f} s since this command began it", file=sys.stderr)

@@ -80,6 +80,11 @@ def test_each_kind_is_what_its_name_says(tmp_path, monkeypatch, name):
     assert set(terms) == {"no c2p": {"p2c"}, "no p2c": {"c2p"}, "absolute": set()}.get(name, {"c2p", "p2c"})
     if not kind.generator:
         assert 0 <= scores.masked(model, str(Path(asked.corpus) / "sample.txt"), 1, kind.head)["right"]
+    if kind.drawn:  # no step moves a weight, and each seed draws its own
+        trained.program("train", "mlm", "--config", str(tmp_path / "place" / "config"), "--file", str(Path(asked.corpus) / "train.txt"), "--steps", "3",
+                        "--learning-rate", "0", "--seed", "1", "--threads", "1", "--quiet", "--out", str(tmp_path / "three"))
+        other = variants.Training(tmp_path / "other", asked, 1e18).model(kind, 2)
+        assert scores.digest(tmp_path / "three" / "model.safetensors") == scores.digest(model / "model.safetensors") != scores.digest(other / "model.safetensors")
     if name == "all":  # which head was trained decides what is asked: the other one answers otherwise
         losses = [scores.masked(model, str(Path(asked.corpus) / "sample.txt"), 1, head)["loss"] for head in ("mlm", "mlm_emd")]
         assert losses[0] != losses[1]
@@ -110,7 +115,7 @@ def test_rows_are_kept_and_not_trained_again(tmp_path, monkeypatch):
     variants.train(asked)
     variants.train(asked)
     rows = trained.read_rows(asked.results)
-    assert [(row["kind"], row["seed"]) for row in rows] == [(kind, seed) for seed in (1, 2) for kind in variants.KINDS] and len(made) == 13
+    assert [(row["kind"], row["seed"]) for row in rows] == [(kind, seed) for seed in (1, 2) for kind in variants.KINDS] and len(made) == 2 * len(variants.KINDS) + 1
     assert [row["masked"] == "" for row in rows] == [row["kind"] == "rtd" for row in rows]
     older = [{name: value for name, value in row.items() if name != "blimp right"} for row in rows[:3]]
     Path(asked.results).write_text(trained.csv_of(older))  # a file whose rows have no counts by paradigm
@@ -187,3 +192,20 @@ def test_studies_over_seeds(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         over_seeds.measure(asked)
     assert "all-2-3/model: no trained model" in capsys.readouterr().err
+
+
+def test_a_bag_of_words(tmp_path):
+    """Texts whose label one word decides are all found, from texts whose other words say nothing; a folder without tasks is refused."""
+    pytest.importorskip("sklearn")
+    command = [sys.executable, str(ROOT / "studies" / "bag_of_words.py"), str(tmp_path)]
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert refused.returncode == 3 and "expected a folder mr, subj, trec" in refused.stderr
+    (tmp_path / "mr").mkdir()
+    for name, count in (("train.tsv", 40), ("held-out.tsv", 10)):
+        lines = [f"{'positive' if k % 2 else 'negative'}\tword{k % 7} {'fine' if k % 2 else 'dull'} word{k % 5}\n" for k in range(count)]
+        (tmp_path / "mr" / name).write_text("".join(lines))
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "| model | mr |" in done.stdout and "| bag of words and pairs | 100.0 |" in done.stdout
+    (tmp_path / "mr" / "held-out.tsv").write_text("".join(f"{'negative' if k % 2 else 'positive'}\tfine\n" for k in range(8)))
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "| bag of words and pairs | 50.0 |" in done.stdout
