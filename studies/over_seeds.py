@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The tables of other studies over models that were trained alike from several seeds: mean, lowest and highest.
 
-    over_seeds.py RESULTS STUDY                print the tables of a study: twins, positions, components, ablate, shift or decoder
+    over_seeds.py RESULTS STUDY                print the tables of a study: twins, positions, components, ablate, shift, decoder
+                                             or decoder-control
     over_seeds.py RESULTS --measure STATE      run each study on each seed's models, where RESULTS lacks it
 
 STATE is the folder that variants.py trained in: kinds "all" (relative), "absolute" and "emd" (with the Enhanced Mask Decoder). RESULTS is
@@ -27,7 +28,7 @@ STUDIES_FOLDER = Path(__file__).resolve().parent
 DATA = STUDIES_FOLDER.parent / "docs" / "studies" / "data"
 SENTENCES = ["--file", str(DATA / "sentences.txt")]
 KINDS = {"relative": "all", "absolute": "absolute", "decoder": "emd"}  # what a study calls a model: its kind in variants.py
-# A study's command; a word of KINDS stands for that model of the seed. Models without a decoder's training are asked by their plain head.
+# A study's command, a control's under its name; a word of KINDS stands for that model of the seed. Models without a decoder's training are asked by their plain head.
 COMMANDS: Dict[str, List[str]] = {
     "twins": ["relative", "absolute", *SENTENCES, "--layers", "0"],
     "positions": ["relative", "absolute", *SENTENCES, "--control"],
@@ -35,6 +36,7 @@ COMMANDS: Dict[str, List[str]] = {
     "ablate": ["relative", *SENTENCES, "--mlm-decoder", "plain"],
     "shift": ["--measure", "--model", "relative", "--model", "absolute"],
     "decoder": ["decoder", "--file", str(DATA / "decoder.txt")],
+    "decoder-control": ["decoder", "--file", str(DATA / "decoder.txt"), "--ablate", "c2p@all,p2c@all"],
 }
 NUMBER = re.compile(r"([-+]?)(\d+)(\.\d+)?")
 Tables = Dict[str, Dict[str, Any]]
@@ -67,7 +69,7 @@ def tables_of(name: str, command: Sequence[str], state: Path, seed: int, given: 
                 word = str(Path(scratch) / word)
             words.append(word)
         results = [str(Path(scratch) / "results.csv")] if name == "shift" else []
-        done = subprocess.run([sys.executable, str(STUDIES_FOLDER / f"{name}.py"), *results, *words, "--threads", str(given.threads), "--json", "--quiet"],
+        done = subprocess.run([sys.executable, str(STUDIES_FOLDER / f"{name.split('-')[0]}.py"), *results, *words, "--threads", str(given.threads), "--json", "--quiet"],
                               capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(Path(study.deberta_c.__file__).parents[1])})
     if done.returncode:
         study.refuse(study.BAD_INPUT, f"{name}, seed {seed}: {done.stderr.strip()}")
