@@ -25,7 +25,8 @@ PREPOSITIONS, RELATIVES = ("of", "about"), ("who", "that", "which")
 # Of a relative clause that does not say the subject's number itself; with them verbs in -ed.
 WITHOUT_NUMBER = {f"{word}{end}" for word in ("had", "did", "could", "would", "should", "might") for end in ("", "n't")} | {"can", "can't", "will", "won't"}
 GROUPS = {"all": lambda row: True, "relational noun": lambda row: row["set"] == "relational_noun", "relative clause": lambda row: row["set"] == "relative_clause",
-          "no name in it": lambda row: row["name"] == "0", "the, some before both": lambda row: row["determiners"] == "both"}
+          "no name in it": lambda row: row["name"] == "0", "relative clause, no name": lambda row: row["set"] == "relative_clause" and row["name"] == "0",
+          "the, some before both": lambda row: row["determiners"] == "both"}
 
 
 class Item(NamedTuple):
