@@ -176,12 +176,12 @@ static deberta_status describe_settings(const corpus_job *job, const task_run *r
     char digest[65];
     const char *ablations = run->options->ablated.text;
     DEBERTA_TRY(deberta_model_digest(run->batches.model, digest, err));
-    *settings =
-        json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s, s:s}", "version", build_name(), "model", digest,
-                  "pool", pooling_names[job->pooling], "format", (int)job->format, "window", (json_int_t)job->window,
-                  "stride", (json_int_t)job->stride, "max_tokens", (json_int_t)run->batches.cut, "strict",
-                  run->batches.strict, "reference", reference_name((int)run->batches.info.reference), "ablations",
-                  ablations ? ablations : "", "precision", deberta_precision_name(run->batches.info.precision));
+    *settings = json_pack(
+        "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:b, s:s, s:s, s:s}", "version", build_name(), "model", digest,
+        "pool", pooling_names[job->pooling], "format", (int)job->format, "window", (json_int_t)job->window, "stride",
+        (json_int_t)job->stride, "max_tokens", (json_int_t)run->batches.cut, "strict", run->batches.strict, "skip_bad",
+        job->o->reading.items.skip_bad, "reference", reference_name((int)run->batches.info.reference), "ablations",
+        ablations ? ablations : "", "precision", deberta_precision_name(run->batches.info.precision));
     if (!*settings) memory_short();
     if (job->recipe) json_object_set_new(*settings, "recipe", json_string(job->recipe));
     if (job->format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", run->rows.notes);

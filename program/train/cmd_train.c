@@ -293,6 +293,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     if (leads(o) && mkdir(options_out(&o->common), 0777) != 0 && errno != EEXIST)
         end_with(&o->common, EXIT_SYSTEM, "%s: cannot make this folder: %s", options_out(&o->common), strerror(errno));
     say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
+    if (first == steps && leads(o)) say_note(&o->common, "note: this run is finished: nothing is trained or measured");
     if (o->trainer.resume && first == 0)
         say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
     run_display display = {

@@ -54,7 +54,11 @@ static bool find_answer(question *q)
         if (json_object_get(r->object, other_keys[k]))
             return text_record_spoil(
                 r, "found \"%s\", expected \"text\", the answer, and \"start\", its first character", other_keys[k]);
+    if (text && !json_is_null(text) && !json_is_string(text))
+        return text_record_spoil(r, "expected \"text\" to be the answer, one text, or null where there is none");
     q->answered = json_is_string(text) && json_string_length(text) > 0;
+    if (!q->answered && json_is_number(start) && json_number_value(start) > 0)
+        return text_record_spoil(r, "found \"start\" without an answer: \"text\" is missing or empty");
     if (!q->answered) return true;
     if (!json_is_integer(start) || json_integer_value(start) < 0)
         return text_record_spoil(r, "expected \"start\", the answer's first character in the context");

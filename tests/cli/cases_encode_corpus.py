@@ -187,7 +187,7 @@ def test_resuming(bench):
         # what a crash leaves: half a row behind the last flush, half a line in the journal
         bench.append(part, b"half")
         bench.append(journal, b'{"texts":999')
-        for other in (["--strict"], ["--ablate", "c2p@0"]):
+        for other in (["--strict"], ["--skip-bad"], ["--ablate", "c2p@0"]):
             assert "other settings" in run(bench, "encode", model(bench), *words, *more, *other, "--resume", "-o", target, code=3)[1]
         if out == "r.safetensors":  # whose header tells of all rows and has its room already
             assert "other settings" in run(bench, "encode", f"{model(bench)}/", *words, *more, "--resume", "-o", target, code=3)[1]
@@ -198,6 +198,29 @@ def test_resuming(bench):
         _, notes = encode(bench, out, *words, *more, "--resume")
         assert "texts are done already" in notes, notes
         assert target.read_bytes() == expected and not part.exists() and not journal.exists()
+
+
+def test_other_ids_are_another_input(bench):
+    """Texts that are equal under other ids: rows of the two inputs are not mixed, and the first input goes on."""
+    path, out = pathlib.Path("ids.jsonl"), pathlib.Path("ids-out.jsonl")
+    texts = corpus("ids.txt", 4000).read_text().splitlines()
+
+    def write(letter):
+        path.write_text("".join(json.dumps({"text": text, "id": f"{letter}{k}"}) + "\n" for k, text in enumerate(texts)))
+
+    words = ["encode", model(bench), "--file", path, "--batch-tokens", 128, "--threads", 1, "--resume", "-o", out]
+    write("A")
+    journal = pathlib.Path(f"{out}.part.journal")
+    running = bench.start(*words, stderr=subprocess.DEVNULL)
+    with ending(running):
+        wait_until(lambda: running.poll() is not None or journal.exists() and journal.read_bytes().count(b"\n") >= 2)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait() == -signal.SIGTERM, "finished before it could be stopped"
+    write("B")
+    assert "not those" in bench.run(*words).err
+    write("A")
+    assert "done already" in bench.fine(*words).err
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == [f"A{k}" for k in range(len(texts))]
 
 
 def test_killed_again_and_again(bench):

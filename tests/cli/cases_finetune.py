@@ -194,6 +194,21 @@ def test_answers(bench):
     equal(answer["answers"][0]["text"], "Rome")
 
 
+def test_answers_that_are_no_text(bench):
+    """A list or a number is no answer, and a place without an answer is none: each spoils its line. null and an empty text mean none."""
+    context = "the house is in London near the river"
+    good = {"question": "where is the house", "context": context, "text": "London", "start": 16}
+    command = ["finetune", "qa", os.path.join(os.path.dirname(DEMO), "answers"), "--steps", "1", "--learning-rate", "0"]
+    for number, (bad, words) in enumerate([({"text": ["London"], "start": [16]}, 'expected "text" to be the answer'), ({"text": 5, "start": 0}, 'expected "text"'),
+                                           ({"text": {"a": 1}}, 'expected "text"'), ({"text": "", "start": 16}, 'found "start" without an answer'),
+                                           ({"text": None, "start": 3}, 'found "start" without')]):
+        data = bench.write("bad.jsonl", json.dumps(good) + "\n" + json.dumps({**good, **bad}) + "\n")
+        contains(bench.expect(3, *command, "--examples", data, "--out", f"bad-{number}").err, "line 2", words)
+    none = [{"text": None, "start": None}, {"text": "", "start": 0}, {"text": "", "start": -1}]
+    data = bench.write("none.jsonl", "".join(json.dumps({**good, **more}) + "\n" for more in none) + json.dumps(good) + "\n")
+    bench.fine(*command, "--examples", data, "--out", "none")
+
+
 def test_freeze(bench):
     train = moods(bench, "train.tsv")
     bench.fine("finetune", "sequence", narrow(bench), *RECIPE, "--examples", train, "--new-head", "--freeze", "embeddings", "--freeze", "layers:0", "--out", "a")

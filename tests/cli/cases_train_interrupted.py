@@ -241,3 +241,45 @@ def test_swapped_columns(bench):
     contains(bench.expect(3, *words, "--examples", sequences, "--out", "d").err, "60 labels for 60 lines", "word, tab, label", "finetune sequence")
     tags = bench.write("tags.tsv", "\n".join("".join(f"{word}\t{'OB'[len(word) % 2]}\n" for word in line.split()) for line in LINES))
     bench.fine(*words, "--examples", tags, "--out", "e")
+
+
+def test_a_finished_run_is_not_written_again(bench):
+    """With --resume its weights stay to the bit, chain or not; another --save-dtype is refused before anything is written."""
+    for name, dtype, other, chain in (("full", [], ["--save-dtype", "f16"], []), ("half", ["--save-dtype", "f16"], [], []),
+                                      ("chained", [], ["--save-dtype", "f16"], ["--chain"]), ("half-chained", ["--save-dtype", "f16"], [], ["--chain"])):
+        words = [*small_run(bench, 3, *chain), "--out", name]
+        bench.fine(*words, *dtype)
+        before = {file: bench.bytes(f"{name}/{file}") for file in os.listdir(bench.path(name))}
+        contains(bench.expect(3, *words, *other, "--resume").err, f"{name}: this run is finished, with weights in float{16 if dtype else 32}", "--save-dtype f16")
+        contains(bench.fine(*words, *dtype, "--resume").err, "note: this run is finished: nothing is trained or measured")
+        equal({file: bench.bytes(f"{name}/{file}") for file in os.listdir(bench.path(name))}, before, name)
+
+
+def test_measures_of_other_data_are_not_compared(bench):
+    """A run that goes on has the held-out data that it began with, from a checkpoint and when it is finished; it may also begin to measure."""
+    bench.write("others.txt", "\n".join(reversed(LINES)) + "\n")
+    words = [*small_run(bench, 6, "--eval-every", "2", "--checkpoint-every", "2"), "--out", "measured"]
+    bench.fine(*words, "--eval", "corpus.txt", "--stop-at", "4")
+    refusal = "the data of --eval has other contents now"
+    contains(bench.expect(3, *words, "--eval", "others.txt", "--resume").err, "measured/checkpoint-000004: " + refusal)
+    bench.fine(*words, "--eval", "corpus.txt", "--resume")
+    contains(bench.expect(3, *words, "--eval", "others.txt", "--resume").err, refusal)
+    words = [*small_run(bench, 6, "--eval-every", "2", "--checkpoint-every", "2"), "--out", "late"]
+    bench.fine(*words[:words.index("--eval-every")], *words[words.index("--eval-every") + 2:], "--stop-at", "4")
+    bench.fine(*words, "--eval", "others.txt", "--resume")
+
+
+def test_what_belongs_to_a_folder_comes_along(bench):
+    """A tokenizer's files are copied, Microsoft's too; how vectors are made is not, and that is said once."""
+    shutil.copytree(DEMO, bench.path("source"))
+    bench.write("source/bpe_encoder.bin", b"a vocabulary")
+    bench.write("source/modules.json", json.dumps([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+                                                   {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]))
+    os.mkdir(bench.path("source/1_Pooling"))
+    bench.write("source/1_Pooling/config.json", json.dumps({"word_embedding_dimension": 192, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}))
+    bench.write("lines.txt", "\n".join(LINES) + "\n")
+    words = ["train", "mlm", "source", "--file", "lines.txt", "--sequence-tokens", "16", "--steps", "2", "--out", "made"]
+    said = bench.fine(*words, "--stop-at", "1").err
+    equal(said.count("modules.json of the model says how vectors are made, and is not copied"), 1, said)
+    assert "modules.json" not in bench.fine(*words, "--resume").err
+    equal(bench.bytes("made/bpe_encoder.bin"), b"a vocabulary")

@@ -152,9 +152,10 @@ static void read_state(const char *folder, size_t bytes)
     char path[4096];
     (void)bytes;
     json_t *recipe = json_pack("{s:i}", "steps", 3);
+    const run_record record = {.recipe = recipe, .held_out = "0"};
     snprintf(path, sizeof path, "%s/..", folder);
-    run_checkpoint_find(&found, path, recipe, &error);
-    run_checkpoint_find(&found, folder, recipe, &error);
+    run_checkpoint_find(&found, path, &record, &error);
+    run_checkpoint_find(&found, folder, &record, &error);
     json_decref(recipe);
 }
 

@@ -188,6 +188,15 @@ void trainer_data_digest(const trainer_data *data, char digest[65])
         corpus_digest(&data->corpus, digest);
 }
 
+void trainer_data_digest_held_out(const trainer_data *data, char digest[65])
+{
+    *digest = 0;
+    if (data->held_out_examples.sequences)
+        examples_digest(&data->held_out_examples, digest);
+    else if (data->has_held_out)
+        corpus_digest(&data->held_out_corpus, digest);
+}
+
 void trainer_data_close(trainer_data *data)
 {
     batch_file_close(&data->file);

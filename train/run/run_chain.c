@@ -167,13 +167,13 @@ static deberta_status open_file(run_chain *chain, deberta_error *err)
 }
 
 deberta_status run_chain_open(run_chain *chain, const char *folder, size_t every, const run_parts *parts,
-                              deberta_error *err)
+                              bool is_written, deberta_error *err)
 {
     *chain = (run_chain){.file = -1, .folder = folder, .every = every};
     DEBERTA_TRY(chain_read_begun(&chain->begun, folder, err));
     if (!chain->begun && every == 0) return DEBERTA_OK;
     DEBERTA_TRY(open_file(chain, err));
-    return run_chain_add_state(chain, parts, err);
+    return is_written && chain->begun ? DEBERTA_OK : run_chain_add_state(chain, parts, err);
 }
 
 deberta_status run_chain_sync(const run_chain *chain, deberta_error *err)

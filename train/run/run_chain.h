@@ -19,9 +19,10 @@ typedef struct run_chain {
 } run_chain;
 
 /* Opens the chain of a run, or begins one. every: 0 continues an existing chain but begins none. It records the state
- * of the run. The caller closes the chain even after a failure. */
+ * of the run, unless that is read from a written run: the chain has its record, and half precision has rounded it. The
+ * caller closes the chain even after a failure. */
 deberta_status run_chain_open(run_chain *chain, const char *folder, size_t every, const run_parts *parts,
-                              deberta_error *err);
+                              bool is_written, deberta_error *err);
 /* Returns whether a record is due after `step`. */
 bool run_chain_is_due(const run_chain *chain, size_t step);
 /* Records the state. If this step has a record already, both must be equal. */

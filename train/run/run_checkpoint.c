@@ -25,7 +25,8 @@
 
 enum { MOST_OPEN_FOLDERS = 8, DIFFERENCES_BYTES = 400 };
 
-#define STATE_FILE "training.json"
+#define STATE_FILE   "training.json"
+#define HELD_OUT_KEY "held-out"
 
 /* A path that is too long becomes an empty one, which cannot be opened. */
 static void run_checkpoint_join(char path[RUN_PATH_BYTES], const char *folder, const char *name)
@@ -220,13 +221,15 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
     return DEBERTA_OK;
 }
 
-static deberta_status write_state(const char *folder, size_t step, const json_t *recipe, json_t *digests,
+static deberta_status write_state(const char *folder, size_t step, const run_record *record, json_t *digests,
                                   deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
     atomic_file *file = NULL;
-    json_t *state = json_pack("{s:I, s:O, s:O}", "step", (json_int_t)step, "recipe", recipe, "sha256", digests);
-    char *text = state ? json_print(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_t *state = json_pack("{s:I, s:O, s:O}", "step", (json_int_t)step, "recipe", record->recipe, "sha256", digests);
+    bool lost = !state;
+    if (*record->held_out) json_add_member(state, HELD_OUT_KEY, json_string(record->held_out), &lost);
+    char *text = lost ? NULL : json_print(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     json_decref(state);
     if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the recipe of a checkpoint");
     run_checkpoint_join(path, folder, STATE_FILE);
@@ -240,8 +243,8 @@ static deberta_status write_state(const char *folder, size_t step, const json_t 
     return status;
 }
 
-static deberta_status fill_folder(const run_parts *parts, const char *folder, deberta_dtype dtype, const json_t *recipe,
-                                  deberta_error *err)
+static deberta_status fill_folder(const run_parts *parts, const char *folder, deberta_dtype dtype,
+                                  const run_record *record, deberta_error *err)
 {
     DEBERTA_TRY(run_checkpoint_make_folder(folder, err));
     DEBERTA_TRY(run_parts_save(parts, folder, dtype, err));
@@ -253,12 +256,12 @@ static deberta_status fill_folder(const run_parts *parts, const char *folder, de
     }
     json_t *digests = NULL;
     deberta_status status = take_digests(&digests, parts, folder, err);
-    if (status == DEBERTA_OK) status = write_state(folder, run_parts_done(parts), recipe, digests, err);
+    if (status == DEBERTA_OK) status = write_state(folder, run_parts_done(parts), record, digests, err);
     json_decref(digests);
     return status == DEBERTA_OK ? sync_folder(folder, err) : status;
 }
 
-deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe,
+deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const run_record *record,
                                     run_keeping keeping, deberta_error *err)
 {
     char unfinished[RUN_PATH_BYTES], path[RUN_PATH_BYTES];
@@ -266,17 +269,17 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
     run_checkpoint_join(unfinished, folder, ".checkpoint");
     checkpoint_name(path, folder, step);
     DEBERTA_TRY(remove_folder(unfinished, err));
-    DEBERTA_TRY(fill_folder(parts, unfinished, DEBERTA_FLOAT32, recipe, err));
+    DEBERTA_TRY(fill_folder(parts, unfinished, DEBERTA_FLOAT32, record, err));
     DEBERTA_TRY(remove_folder(path, err));
     if (rename(unfinished, path) != 0) return system_error(path, "cannot be given its name", err);
     DEBERTA_TRY(folder_sync_of(path, err)); /* before older ones are removed */
     return run_checkpoint_remove_older(folder, step, keeping, err);
 }
 
-deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
+deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const run_record *record,
                                          deberta_error *err)
 {
-    return fill_folder(parts, folder, parts->save_dtype, recipe, err);
+    return fill_folder(parts, folder, parts->save_dtype, record, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
@@ -373,6 +376,7 @@ static deberta_status run_checkpoint_choose(run_checkpoint *found, const char *f
     *found = (run_checkpoint){0};
     if (access(path, R_OK) == 0) {
         run_checkpoint_join(found->path, folder, "");
+        found->is_finished = true;
         return DEBERTA_OK;
     }
     if (access(folder, F_OK) != 0 && errno == ENOENT)
@@ -396,14 +400,28 @@ static deberta_status read_state(run_checkpoint *found, size_t named, json_t **s
     return DEBERTA_OK;
 }
 
-deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err)
+/* Refuses other held-out data than those whose measures the run has already: they would be compared with each other. */
+static deberta_status compare_held_out(const char *path, const json_t *state, const run_record *record,
+                                       deberta_error *err)
+{
+    const char *before = json_string_value(json_object_get(state, HELD_OUT_KEY));
+    if (!before || !*record->held_out || strcmp(before, record->held_out) == 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                 "%s: the data of --eval has other contents now, whose measures cannot be compared with those of "
+                 "before: give the earlier data, or another --out",
+                 QUOTE(path));
+}
+
+deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const run_record *record,
+                                   deberta_error *err)
 {
     json_t *state = NULL;
     DEBERTA_TRY(run_checkpoint_choose(found, folder, err));
-    if (!*found->path) return check_begun(folder, recipe, err);
+    if (!*found->path) return check_begun(folder, record->recipe, err);
     deberta_status status = read_state(found, found->step, &state, err);
     if (status == DEBERTA_OK)
-        status = compare_recipes(found->path, json_object_get(state, "recipe"), recipe, false, err);
+        status = compare_recipes(found->path, json_object_get(state, "recipe"), record->recipe, false, err);
+    if (status == DEBERTA_OK) status = compare_held_out(found->path, state, record, err);
     if (status == DEBERTA_OK) status = check_digests(json_object_get(state, "sha256"), found->path, err);
     json_decref(state);
     return status;

@@ -202,7 +202,7 @@ static deberta_status write_checkpoint(const training_run *run, run_chain *chain
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
     DEBERTA_TRY(run_chain_add_state(chain, &run->parts, err));
     DEBERTA_TRY(run_chain_sync(chain, err));
-    return run_checkpoint_write(&run->parts, run->folder, run->recipe, keeping_of(run), err);
+    return run_checkpoint_write(&run->parts, run->folder, &run->record, keeping_of(run), err);
 }
 
 /* Records the state where a record is due, and the best model where this step has saved it. */
@@ -319,10 +319,10 @@ static deberta_status check_weights(const run_part *part, const char *folder, de
     return DEBERTA_OK;
 }
 
-/* Writes the model, and records it in the chain. */
+/* Writes the model unless it is there, and records it in the chain. */
 static deberta_status write_last(const training_run *run, run_chain *chain, deberta_error *err)
 {
-    DEBERTA_TRY(run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err));
+    if (!run->is_written) DEBERTA_TRY(run_checkpoint_write_last(&run->parts, run->folder, &run->record, err));
     DEBERTA_TRY(run_chain_add_model(chain, &run->parts, false, err));
     return run_chain_sync(chain, err);
 }
@@ -336,11 +336,12 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     const bool leads = ranks_lead(run->ranks);
     DEBERTA_TRY(open_log(&log, run, o->done, err));
     deberta_status status =
-        leads ? run_chain_open(&chain, run->folder, run->chain_every, &run->parts, err) : DEBERTA_OK;
+        leads ? run_chain_open(&chain, run->folder, run->chain_every, &run->parts, run->is_written, err) : DEBERTA_OK;
     /* Removes checkpoints that the interrupted run had not removed yet. */
     if (status == DEBERTA_OK && o->done > 0 && !*finished && leads)
         status = run_checkpoint_remove_older(run->folder, o->done, keeping_of(run), err);
-    if (status == DEBERTA_OK) status = take_steps(run, &log, &chain, finished, err);
+    /* A run that is written has no step to take, and in half precision not the state whose record it has. */
+    if (status == DEBERTA_OK && !run->is_written) status = take_steps(run, &log, &chain, finished, err);
     const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
     const bool written = stream_close(log.file);
     if (status != DEBERTA_OK && is_empty && leads) remove_log(run, &chain);

@@ -18,9 +18,17 @@
 enum { RUN_PATH_BYTES = 4096 };
 
 typedef struct run_checkpoint {
-    size_t step; /* number of completed updates; 0: there is no checkpoint, and the run begins anew */
+    size_t step;      /* number of completed updates; 0: there is no checkpoint, and the run begins anew */
+    bool is_finished; /* whether it is the folder of a finished run */
     char path[RUN_PATH_BYTES];
 } run_checkpoint;
+
+/* What a checkpoint says of its run: the settings that determine the bits, and the SHA-256 of the held-out data, whose
+ * measures are compared with each other ("": none). */
+typedef struct run_record {
+    const json_t *recipe;
+    char held_out[65];
+} run_record;
 
 /* Saves the models into a folder that exists. */
 deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_dtype dtype, deberta_error *err);
@@ -31,18 +39,19 @@ typedef struct run_keeping {
 } run_keeping;
 
 /* Writes a checkpoint, then removes the older ones. */
-deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe,
+deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const run_record *record,
                                     run_keeping keeping, deberta_error *err);
 /* Keeps the checkpoint of the step and the latest before it, keeping.latest in all, and those of keeping.every. */
 deberta_status run_checkpoint_remove_older(const char *folder, size_t step, run_keeping keeping, deberta_error *err);
 
 /* Writes the files after the last step, in the folder itself; older checkpoints stay. */
-deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
+deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const run_record *record,
                                          deberta_error *err);
 
 /* Finds the end of a run or its latest whole checkpoint in a folder, or none where a run has made none yet. It checks
  * the recipe: if it differs, the message names the differing members. */
-deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err);
+deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const run_record *record,
+                                   deberta_error *err);
 /* Finds the checkpoint of this step, for an audit. It checks all but the digests, because the audit compares the state
  * with the chain. Step 0: the beginning. */
 deberta_status run_checkpoint_find_step(run_checkpoint *found, const char *folder, size_t step, const json_t *recipe,

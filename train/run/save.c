@@ -262,7 +262,7 @@ deberta_status save_model(const char *folder, const char *source_folder, const p
     static const char *const tokenizer_files[] = {"tokenizer.json",    "tokenizer_config.json",
                                                   "spm.model",         "special_tokens_map.json",
                                                   "added_tokens.json", "vocab.json",
-                                                  "merges.txt"};
+                                                  "merges.txt",        "bpe_encoder.bin"};
     DEBERTA_TRY(save_config(folder, config, dtype, err));
     for (size_t i = 0; i < sizeof tokenizer_files / sizeof *tokenizer_files; i++)
         DEBERTA_TRY(copy_file(folder, source_folder, tokenizer_files[i], err));

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "core/io/checkpoint.h"
+#include "core/io/quote.h"
 #include "core/io/rank_values.h"
 #include "core/load/synthetic.h"
 #include "core/model/config.h"
+#include "include/deberta_unstable.h"
 #include "train/run/run_folder.h"
 #include "train/run/save.h"
 #include "train/run/trainer.h"
@@ -148,6 +151,19 @@ static void tell_replaced(const deberta_trainer *t, const training *run, const d
     o->note(o->note_context, "the model's head for this task is replaced by a new one, drawn at random");
 }
 
+/* Tells that modules.json of a folder of sentence-transformers is not copied: other vectors would come out unnoticed.
+ */
+static void tell_vectors(const deberta_trainer *t, const training *run)
+{
+    const deberta_trainer_options *o = &t->options;
+    deberta_vector_recipe recipe;
+    deberta_error ignored = {0};
+    if (!o->note || o->resume || o->audit || run != &t->pair.discriminator) return;
+    if (deberta_vector_recipe_read(&recipe, t->model, &ignored) != DEBERTA_OK || !recipe.given) return;
+    o->note(o->note_context, "modules.json of the model says how vectors are made, and is not copied: vectors of what "
+                             "is trained are the mean over all tokens, unless they are asked for otherwise");
+}
+
 /* Refuses a model without the head before a run makes its folder. A pair makes no new head of its generator. */
 static deberta_status require_head(const deberta_trainer *t, const training *run, const deberta_model *model,
                                    deberta_error *err)
@@ -170,6 +186,7 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
     deberta_model *model = NULL;
     DEBERTA_TRY(deberta_model_open(&model, target->folder, &options, err));
+    tell_vectors(t, run);
     if (run->options.task == DEBERTA_TRAIN_MLM)
         run->options.decodes = t->options.head == DEBERTA_TRAIN_HEAD_AUTO
                                    ? decodes_by_default(t, run, model)
@@ -257,6 +274,29 @@ static deberta_status compare_ranks(const deberta_trainer *t, deberta_error *err
     return status;
 }
 
+static run_record record_of(const deberta_trainer *t)
+{
+    run_record record = {.recipe = t->recipe};
+    trainer_data_digest_held_out(&t->data, record.held_out);
+    return record;
+}
+
+/* Refuses to give the weights of a finished run another dtype: they are the state that a resumed run has. */
+static deberta_status check_saved_dtype(const deberta_trainer *t, deberta_error *err)
+{
+    char folder[RUN_PATH_BYTES];
+    checkpoint *saved = NULL;
+    run_checkpoint_part(&t->checkpoint, t->generator ? "discriminator" : "", folder);
+    DEBERTA_TRY(checkpoint_open(&saved, folder, err));
+    const tensor *words = checkpoint_find(saved, "embeddings.word_embeddings.weight");
+    const bool is_half = words && words->dtype == DTYPE_F16, wanted = t->options.save_dtype == DEBERTA_FLOAT16;
+    checkpoint_close(&saved);
+    if (!words || is_half == wanted) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: this run is finished, with weights in %s, which stay as they are: %s",
+                 QUOTE(t->folder), is_half ? "float16" : "float32",
+                 is_half ? "--save-dtype f16 belongs to it" : "leave --save-dtype f16 out");
+}
+
 /* Composes the recipe of a run, and finds the checkpoint from which it resumes. */
 static deberta_status open_run(deberta_trainer *t, deberta_error *err)
 {
@@ -264,7 +304,11 @@ static deberta_status open_run(deberta_trainer *t, deberta_error *err)
     if (o->steps == 0 && !o->ranks) return DEBERTA_OK;
     DEBERTA_TRY(trainer_recipe_describe(&t->recipe, o, &t->data, &main_training(t)->options,
                                         t->generator ? &t->pair.generator.options : NULL, err));
-    if (o->resume) DEBERTA_TRY(run_checkpoint_find(&t->checkpoint, o->folder, t->recipe, err));
+    if (o->resume) {
+        const run_record record = record_of(t);
+        DEBERTA_TRY(run_checkpoint_find(&t->checkpoint, o->folder, &record, err));
+        if (t->checkpoint.is_finished) DEBERTA_TRY(check_saved_dtype(t, err));
+    }
     if (o->audit) DEBERTA_TRY(run_checkpoint_find_step(&t->checkpoint, o->folder, o->audit_from, t->recipe, err));
     return compare_ranks(t, err);
 }
@@ -421,7 +465,7 @@ deberta_status deberta_trainer_step(deberta_trainer *t, deberta_training_step *s
 static deberta_status take_folder(deberta_trainer *t, const training_run *run, deberta_error *err)
 {
     if (!t->options.resume) DEBERTA_TRY(run_folder_prepare(run->folder, err));
-    DEBERTA_TRY(run_claim_take(&t->claim, run->folder, run->recipe, err));
+    DEBERTA_TRY(run_claim_take(&t->claim, run->folder, t->recipe, err));
     if (!t->options.resume && !t->claim.is_new)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: another run has just begun in this folder", QUOTE(run->folder));
     return DEBERTA_OK;
@@ -439,7 +483,8 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
         .parts = t->parts,
         .folder = t->folder,
         .claim = &t->claim,
-        .recipe = t->recipe,
+        .record = record_of(t),
+        .is_written = t->checkpoint.is_finished,
         .checkpoint_every = o->checkpoint_every,
         .checkpoint_minutes = o->checkpoint_minutes,
         .keep = o->keep,

@@ -34,3 +34,4 @@ typedef struct item_name {
     size_t line;
 } item_name;
 bool item_is_taken(const item_choice *choice, const item_name *name);
+uint64_t item_id_hash(const json_t *id);

@@ -340,9 +340,11 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
     return DEBERTA_OK;
 }
 
+/* An id counts as well: it stands in the rows, and decides which shard an item belongs to. */
 static uint64_t hash_record(uint64_t hash, const text_record *record)
 {
     if (hash == 0) hash = hash_of_nothing;
+    if (record->id) hash ^= item_id_hash(record->id);
     hash = hash_bytes(hash, record->text, record->text ? record->text_bytes : 0);
     hash = hash_bytes(hash, "\n", 1);
     hash = hash_bytes(hash, record->pair, record->pair ? record->pair_bytes : 0);
