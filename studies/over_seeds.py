@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The tables of other studies over models that were trained alike from several seeds: mean, lowest and highest.
 
-    over_seeds.py RESULTS STUDY                print the tables of a study: twins, positions, components, ablate, shift, decoder
-                                             or decoder-control
+    over_seeds.py RESULTS STUDY                print the tables of a study: twins, positions, components, ablate, shift, decoder,
+                                             decoder-plain (of models trained by the plain head) or decoder-control
     over_seeds.py RESULTS --measure STATE      run each study on each seed's models, where RESULTS lacks it
 
 STATE is the folder that variants.py trained in: kinds "all" (relative), "absolute" and "emd" (with the Enhanced Mask Decoder). RESULTS is
@@ -36,6 +36,7 @@ COMMANDS: Dict[str, List[str]] = {
     "ablate": ["relative", *SENTENCES, "--mlm-decoder", "plain"],
     "shift": ["--measure", "--model", "relative", "--model", "absolute"],
     "decoder": ["decoder", "--file", str(DATA / "decoder.txt")],
+    "decoder-plain": ["relative", "--file", str(DATA / "decoder.txt")],  # trained by the plain head: only its column says something
     "decoder-control": ["decoder", "--file", str(DATA / "decoder.txt"), "--ablate", "c2p@all,p2c@all"],
 }
 NUMBER = re.compile(r"([-+]?)(\d+)(\.\d+)?")
