@@ -124,7 +124,7 @@ void mark_parse(common_options *options, const char *text, void *target);
 #define SCALE_ROW \
     {"scale", 0, "SCALE", "shared: one colour scale for all panels of a kind (default); row: one a row; panel: one each; robust[:P]: " \
      "to percentile P (default 99), clipped cells counted; LOW,HIGH: signed panels if LOW < 0, else the others, and " \
-     "above 0 with --log; may be repeated", PARSED_AT(attention_options, scales, scale_parse)}
+     "above 0 with --log; may be repeated", PARSED_AT(attention_options, scales, scale_parse), .adds_up = true}
 #define PALETTE_ROW \
     {"palette", 0, "NAME", "of what cannot be negative: blues (default), greys, viridis, cividis, magma, polar", \
      CHOICE_AT(attention_options, palette, palette_list)}
@@ -137,7 +137,7 @@ void mark_parse(common_options *options, const char *text, void *target);
     {"annotate", 0, NULL, "the number in every cell", FLAG_AT(attention_options, annotate)}
 #define MARK_ROW \
     {"mark", 0, "QUERY,KEY", "outline this cell, counted in tokens of the text from 0; may be repeated", \
-     PARSED_AT(attention_options, marks, mark_parse)}
+     PARSED_AT(attention_options, marks, mark_parse), .adds_up = true}
 #define LETTERS_ROW \
     {"letters", 0, NULL, "a, b, c before the titles of panels", FLAG_AT(attention_options, letters)}
 #define LAYOUT_ROW \

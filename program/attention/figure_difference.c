@@ -339,7 +339,7 @@ static const option part[] = {
     {"minus", 0, "MODEL", "what is subtracted; what both have is compared. Without it, two texts",
      TEXT_AT(attention_options, against)},
     {"minus-ablate", 0, "LIST", "take terms out of the model that is subtracted; --ablate is of the first alone",
-     PARSED_AT(attention_options, against_ablated, ablate_parse), .needs = "minus"},
+     PARSED_AT(attention_options, against_ablated, ablate_parse), .adds_up = true, .needs = "minus"},
     NO_MORE_ROWS};
 static const option look[] = {SCALE_ROW, SIGNED_PALETTE_ROW, CENTER_ROW, ANNOTATE_ROW,
                               MARK_ROW,  LETTERS_ROW,        LAYOUT_ROW, NO_MORE_ROWS};

@@ -18,5 +18,5 @@ void ablate_parse(common_options *options, const char *list, void *target);
         "ablate", 0, "LIST",                                                                                           \
             "take terms out: term[=zero|=mean]@layer[:head], such as c2p@3:5,p2c=mean@all; of several for one place "  \
             "the last counts; may be repeated",                                                                        \
-            PARSED_AT(common_options, ablated, ablate_parse)                                                           \
+            PARSED_AT(common_options, ablated, ablate_parse), .adds_up = true                                          \
     }

@@ -54,6 +54,7 @@ static void fill_bytes(const common_options *options, const option *row, const c
     if (text[0] < '0' || text[0] > '9' || errno != 0 || !(*end == 0 || (suffix && end[1] == 0)) ||
         number > (SIZE_MAX >> shift))
         usage_wrong(options, "--%s: expected bytes such as 512M or 4G, found '%s'", row->name, text);
+    if (number == 0) usage_wrong(options, "--%s: expected a number from 1, found '%s'", row->name, text);
     *target = (size_t)number << shift;
 }
 
@@ -146,11 +147,11 @@ const char *options_names_read(const char *text, const char *const *names, unsig
     return NULL;
 }
 
-/* Notes an option that has one value and was given another before. */
+/* Notes an option that has one value and was given another before; what adds up takes all of them. */
 static void note_last(const common_options *options, const given_option *given)
 {
     const option_type type = given->option->type;
-    const bool is_one = type != OPTION_FLAG && type != OPTION_SWITCH && type != OPTION_TEXTS && type != OPTION_PARSED;
+    const bool is_one = type != OPTION_FLAG && type != OPTION_SWITCH && type != OPTION_TEXTS && !given->option->adds_up;
     for (const given_option *before = options->scan->given; is_one && before < given; before++)
         if (before->option == given->option && strcmp(before->value, given->value) != 0) {
             say_note(options, "note: --%s has one value, and the last counts: '%s', not '%s'", given->option->name,

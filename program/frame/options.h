@@ -116,6 +116,7 @@ struct option {
     /* names of options between blanks: one of the first list must be given, none of the second may be; names that the
      * command lacks are ignored */
     const char *needs, *not_with;
+    bool adds_up;       /* whether a parser takes further values together with the earlier ones */
     bool tells_default; /* true: --help prints the default of the command's struct if it is in the range */
     option_role role;
 };

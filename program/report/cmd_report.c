@@ -259,14 +259,14 @@ static const option options[] = {
     {"with", 0, "LIST",
      "also measure latency (sweeps of lengths and layers, ten seconds or more) or verify the numbers against float64: "
      "latency,verify",
-     PARSED_AT(report_options, parts, parse_with), .choices = measured_names},
+     PARSED_AT(report_options, parts, parse_with), .adds_up = true, .choices = measured_names},
     {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2); asks for latency, as --depth and --reps do",
      PARSED_AT(report_options, lengths, parse_sizes)},
     {"depth", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)",
      PARSED_AT(report_options, sweep_layers, parse_sizes)},
     {"reps", 0, "N", "samples a point of the sweeps (default 7)", SIZE_AT(report_options, reps, 1, 1000)},
     {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field; of --with and --skip the last decides",
-     PARSED_AT(report_options, parts, parse_skip), .choices = part_names},
+     PARSED_AT(report_options, parts, parse_skip), .adds_up = true, .choices = part_names},
 #if HAVE_VIZ
     {"training-log", 0, "RUN", "show this run of training, a folder or its log.jsonl (default: that beside the model)",
      TEXT_AT(report_options, training_log)},

@@ -156,9 +156,19 @@ static const text_stream_names *names_of(deberta_training_task task)
     return task == DEBERTA_TRAIN_QA ? &answers : &texts;
 }
 
-static void read_files(finetune_data *data, const text_list *files, example_list *list)
+/* Notes how many texts --cut has shortened: what stood behind it is neither learned nor measured. */
+static void note_cut(const finetune_reader *r, const char *option)
+{
+    if (r->cut_texts)
+        say_note(r->options, "note: --cut: %zu of %zu texts of --%s are cut to %zu tokens%s", r->cut_texts, r->texts,
+                 option, r->most_tokens,
+                 r->task == DEBERTA_TRAIN_TOKEN ? "; labels of words behind the cut do not count" : "");
+}
+
+static void read_files(finetune_data *data, const text_list *files, const char *option, example_list *list)
 {
     finetune_reader *r = &data->reader;
+    r->texts = r->cut_texts = 0;
     for (size_t i = 0; i < files->count; i++) {
         text_stream stream;
         deberta_error error = {0};
@@ -171,6 +181,7 @@ static void read_files(finetune_data *data, const text_list *files, example_list
         const size_t *places = label_list_settle(&r->labels);
         if (places) example_list_renumber(list, before, places);
     }
+    note_cut(r, option);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- all */
@@ -298,9 +309,9 @@ void finetune_data_open(finetune_data *data, const train_options *o, deberta_tra
         return;
     }
     open_reader(data);
-    read_files(data, &o->data, &data->train);
+    read_files(data, &o->data, "examples", &data->train);
     if (data->reader.labels.collects) take_collected_labels(data);
-    read_files(data, &o->held_out, &data->held_out);
+    read_files(data, &o->held_out, "eval", &data->held_out);
     const label_list *labels = &data->reader.labels;
     if (labels->numbers.options &&
         label_numbers_note(&labels->numbers,

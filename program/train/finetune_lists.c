@@ -63,5 +63,7 @@ bool reader_tokenize(finetune_reader *r, text_record *record, const char *pair, 
     if (r->tokens->count > r->most_tokens)
         return text_record_spoil(record, "%s has %zu tokens, expected at most %zu: --cut shortens it",
                                  pair ? "the pair" : "the text", r->tokens->count, r->most_tokens);
+    r->texts++;
+    r->cut_texts += r->tokens->dropped > 0;
     return true;
 }

@@ -61,7 +61,8 @@ typedef struct finetune_reader {
     bool regression;
     size_t most_tokens; /* longest sequence; longer ones are refused, or cut */
     bool cuts;
-    size_t document_marks; /* number of skipped lines with -DOCSTART- */
+    size_t texts, cut_texts; /* of the files of one option: tokenized texts, and those that were cut */
+    size_t document_marks;   /* number of skipped lines with -DOCSTART- */
 } finetune_reader;
 
 /* Appends a copy of an example. */

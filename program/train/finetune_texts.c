@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/base/status.h"
+#include "core/io/quote.h"
 #include "program/frame/input/labelled_text.h"
 #include "program/train/finetune_lists.h"
 
@@ -12,7 +13,7 @@ static bool read_label(finetune_reader *r, const char *text, deberta_example *ex
     if (!r->regression) return label_list_find(&r->labels, text, &example->label, record);
     example->target = strtof(text, &end);
     if (*text && !*end && isfinite(example->target)) return true;
-    return text_record_spoil(record, "the label is '%.80s', expected a number", text);
+    return text_record_spoil(record, "the label is '%s', expected a number", QUOTE(text));
 }
 
 static deberta_example example_of(const deberta_tokens *tokens)
@@ -67,7 +68,7 @@ static bool read_choice(const labelled_text *labelled, int32_t *label, text_reco
     const unsigned long number = strtoul(labelled->label, &end, 10);
     *label = (int32_t)number;
     if (labelled->label[0] >= '0' && labelled->label[0] <= '9' && !*end && number < count) return true;
-    return text_record_spoil(record, "the label is '%.80s', expected the right choice, 0 to %zu", labelled->label,
+    return text_record_spoil(record, "the label is '%s', expected the right choice, 0 to %zu", QUOTE(labelled->label),
                              count - 1);
 }
 

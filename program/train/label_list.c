@@ -8,6 +8,7 @@
 
 #include "core/base/numbers.h"
 #include "core/base/status.h"
+#include "core/io/quote.h"
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
 
@@ -148,9 +149,8 @@ static deberta_status check_spellings(const label_list *labels, const char *capi
         const bool blanks = bytes == other && memcmp(left, right, bytes) == 0;
         double value;
         if (blanks || is_decimal(left, &value))
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                         "the labels '%.80s' and '%.80s' %s: they would be two classes; %s the file", sorted[k - 1],
-                         sorted[k], blanks ? "differ only by blanks" : "are one number",
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the labels '%s' and '%s' %s: they would be two classes; %s the file",
+                         QUOTE(sorted[k - 1]), QUOTE(sorted[k]), blanks ? "differ only by blanks" : "are one number",
                          blanks ? "take the blanks out of" : "write one of them in");
         if (!capitals[0]) memcpy(capitals, sorted + k - 1, 2 * sizeof *capitals);
     }
@@ -203,13 +203,13 @@ void label_list_note(const label_list *labels, deberta_training_task task)
                      "lines are then to be left out",
                      labels->names[k]);
     if (capitals[0])
-        say_note(labels->options, "note: the labels '%.80s' and '%.80s' differ only by capitals: they are two classes",
-                 capitals[0], capitals[1]);
+        say_note(labels->options, "note: the labels '%s' and '%s' differ only by capitals: they are two classes",
+                 QUOTE(capitals[0]), QUOTE(capitals[1]));
     if (several)
         say_note(labels->options,
-                 "note: the label '%.80s' is a class of its own: a text has one label, and several right labels of a "
+                 "note: the label '%s' is a class of its own: a text has one label, and several right labels of a "
                  "text (multi-label classification) are not trained",
-                 several);
+                 QUOTE(several));
 }
 
 /* Most labels are used by several lines, while nearly all texts are used by one. A small file may be an exception; a

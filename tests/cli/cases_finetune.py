@@ -209,6 +209,19 @@ def test_answers_that_are_no_text(bench):
     bench.fine(*command, "--examples", data, "--out", "none")
 
 
+def test_what_a_cut_takes_is_said(bench):
+    """How many texts of each option are cut, once; nothing where all fit."""
+    words = bench.write("words.tsv", "Tom\tB-PER\nsaw\tO\nAnn\tB-PER\nLee\tI-PER\n\nTom\tB-PER\n")
+    tags = ["finetune", "token", DEMO, "--examples", words, "--eval", words, "--new-head", "--steps", "1", "--learning-rate", "0", "--cut"]
+    said = bench.fine(*tags, "--sequence-tokens", "4", "-o", "cut").err
+    contains(said, *(f"note: --cut: 1 of 2 texts of --{option} are cut to 4 tokens; labels of words behind the cut do not count" for option in ("examples", "eval")))
+    equal(evaluations(bench, "cut")[-1]["eval_labelled"], 3)
+    assert "note: --cut" not in bench.fine(*tags, "--sequence-tokens", "16", "-o", "whole").err
+    lines = bench.write("lines.tsv", "1\tthe old sea and the old ship\n0\tthe\n")
+    contains(bench.fine("finetune", "sequence", DEMO, "--examples", lines, "--new-head", "--steps", "1", "--learning-rate", "0", "--cut", "--sequence-tokens", "5", "-o", "s").err,
+             "note: --cut: 1 of 2 texts of --examples are cut to 5 tokens\n")
+
+
 def test_freeze(bench):
     train = moods(bench, "train.tsv")
     bench.fine("finetune", "sequence", narrow(bench), *RECIPE, "--examples", train, "--new-head", "--freeze", "embeddings", "--freeze", "layers:0", "--out", "a")

@@ -115,3 +115,25 @@ def test_spellings_of_one_class(bench):
         assert said or "a class of its own" not in result.err, result.err
     several = bench.write("list.jsonl", '{"label": ["pos", "neg"], "text": "the sea"}\n')
     contains(bench.expect(3, "finetune", "sequence", DEMO, "--examples", several, "--new-head", *TRAIN, "-o", "m").err, '"label" is a list: a text has one label')
+
+
+def test_a_name_of_several_labels(bench):
+    """It says no class, in whatever line, and is refused by what measures and by what trains; numbers say it, and other names as before."""
+    folder = str(bench.shared("classes-shared", lambda path: make_model(path, "29", "spm-unigram", 2100, list("aba"))))
+    for number, words in enumerate((["eval", folder], ["finetune", "sequence", folder, *TRAIN, "--examples"])):
+        more = ["-o", f"shared-{number}"] if number else []
+        bad = bench.write("a.tsv", "b\tthe sea\na\tthe store\na\tthe ship\n")
+        contains(bench.expect(3, *words, bad, *more).err, "line 2: 'a' is the name of the labels 0 and 2 of this model: write numbers from 0")
+        bench.fine(*words, bench.write("b.tsv", "b\tthe sea\nb\tthe store\n"), *more)
+    found = json.loads(bench.fine("eval", folder, bench.write("n.tsv", "0\tthe sea\n2\tthe store\n1\ta ship\n"), "--json").out)
+    assert 0 <= found["accuracy"] <= 1
+
+
+def test_controls_of_a_file_steer_no_terminal(bench):
+    """What a label or a name holds is printed without them."""
+    for label in ("\x1b[31mfoo", "a\x0bb", "\x07"):
+        said = bench.expect(3, "eval", DEMO, bench.write("e.tsv", f"{label}\tthe sea\n")).err
+        assert not set(said) & set("\x1b\x0b\x07") and "\\x" in said, repr(said)
+    folder = str(bench.shared("classes-controls", lambda path: make_model(path, "29", "spm-unigram", 2100, ["\x1b[1m", "b\nc", "d"])))
+    said = bench.fine("eval", folder, bench.write("n.tsv", "0\tthe sea\n1\tthe store\n")).err
+    assert "\x1b" not in said and said.count("\n") == len(said.splitlines()) and "1 is 'b\\x0ac'" in said, repr(said)

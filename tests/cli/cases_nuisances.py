@@ -273,6 +273,11 @@ def test_what_has_no_use_is_said(bench):
     that cannot be made."""
     contains(bench.fine("classify", DEMO, "--text", "a", "--top", "2", "--top", "3").err, "note: --top has one value, and the last counts: '3', not '2'")
     assert "one value" not in bench.fine("classify", DEMO, "--text", "a", "--top", "3", "--top", "3", "--text", "b").err
+    contains(bench.fine("classify", DEMO, "--text", "a", "--max-tokens", "3", "--max-tokens", "4").err, "note: --max-tokens has one value, and the last counts: '4'")
+    assert "one value" not in bench.fine("classify", DEMO, "--text", "a", "--ablate", "c2p@0", "--ablate", "p2c@0").err
+    ids = bench.write("ids.json", '{"input_ids": [[1, 5, 2]]}')
+    contains(bench.expect(2, "encode", DEMO, "-i", ids, "-i", ids, "-o", "o.safetensors").err, "--input: expected one file, found 2")
+    contains(bench.expect(2, "classify", DEMO, "--text", "a", "--memory-limit", "0K").err, "--memory-limit: expected a number from 1, found '0K'")
     bench.write("two.tsv", "1\ta\n0\tb\n")
     words = ["finetune", "sequence", narrow(bench), "--examples", "two.tsv", "--new-head", "--steps", "1", *TRAIN]
     said = bench.fine(*words, "--learning-rate", "0", "--eval", "./two.tsv", "-o", "m").err

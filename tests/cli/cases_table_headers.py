@@ -110,6 +110,7 @@ PAIRS = [  # lines of a table, exit status, what is said
     ("label\ttext\tpair\n1\ta\tb\n0\tc\t\n", 0, ""),
     ("1\ta\tb\n0\tc\n1\td\te\n", 0, "2 of 3 texts have a pair; the others, line 2 is the first, are read alone"),
     ("1\ta\n0\tc\n", 0, ""),
+    ("label\ttext\n1\ta\tb\n0\tc\n", 3, "line 2: the header names no third column, and the line has one: name it \"pair\", or leave it out"),
 ]
 
 

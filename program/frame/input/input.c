@@ -316,6 +316,9 @@ static void check_sources(const reading_options *options)
     if (sources == 0)
         usage_wrong(common, takes_ids ? "no input: give --text, --file (- is standard input), --ids or --input"
                                       : "no text: give --text or --file (- is standard input)");
+    if (options->tensors.count > 1)
+        option_wrong(common, &options->tensors, "expected one file, found %zu: join the batches, or run each",
+                     options->tensors.count);
     if (!texts) input_refuse_text_options(options, "; --ids and --input are taken as they are");
 }
 
@@ -325,7 +328,7 @@ static deberta_status read_source(const reading_options *options, const char *mo
 {
     const common_options *common = &options->common;
     if (options->ids.count) return read_ids(&options->ids, p, err);
-    if (options->tensors.count) return read_file(options->tensors.items[options->tensors.count - 1], p, false, err);
+    if (options->tensors.count) return read_file(options->tensors.items[0], p, false, err);
     if (strncmp(model_folder, "synthetic:", 10) == 0)
         usage_wrong(common, "a made-up model has no tokenizer%s",
                     option_exists(common, &options->ids) ? "; give --ids" : "");
@@ -385,7 +388,7 @@ void input_read(const reading_options *options, const char *model_folder, const 
     deberta_error error = {0};
     padded p = {.source = "--ids"}; /* a file takes its place; texts have no numbers to be wrong */
     check_sources(options);
-    const char *path = options->tensors.count ? options->tensors.items[options->tensors.count - 1] : NULL;
+    const char *path = options->tensors.count ? options->tensors.items[0] : NULL;
     if (path && strcmp(path, "-") != 0 && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))
         option_wrong(common, &options->tensors, "unknown suffix in '%s', expected .safetensors or .json", path);
     const size_t limit = input_token_limit(options, info);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/io/quote.h"
+
 /* Returns the number below `count` that the label spells, or SIZE_MAX. "01" is none, so a class has one spelling. */
 static size_t number_of(size_t count, const char *label)
 {
@@ -14,6 +16,16 @@ static size_t number_of(size_t count, const char *label)
     return *end || number >= count ? SIZE_MAX : (size_t)number;
 }
 
+/* Returns the next class of that name, or SIZE_MAX. */
+static size_t next_of_name(const label_numbers *numbers, size_t named)
+{
+    size_t next = named + 1;
+    while (next < numbers->labels &&
+           !(numbers->names[next] && strcmp(numbers->names[next], numbers->names[named]) == 0))
+        next++;
+    return next < numbers->labels ? next : SIZE_MAX;
+}
+
 const char *label_numbers_take(label_numbers *numbers, const char *label, size_t named, size_t line, size_t *code,
                                bool *mixed)
 {
@@ -21,8 +33,15 @@ const char *label_numbers_take(label_numbers *numbers, const char *label, size_t
     const size_t number = number_of(numbers->labels, label);
     *mixed = false;
     if (named == SIZE_MAX && number == SIZE_MAX)
-        return options_text(options, "there is no label '%.80s', expected a name or 0 to %zu", label,
+        return options_text(options, "there is no label '%s', expected a name or 0 to %zu", QUOTE(label),
                             numbers->labels - 1);
+    if (number == SIZE_MAX && !(numbers->said && numbers->said[named])) { /* said: it was looked up before */
+        const size_t next = next_of_name(numbers, named);
+        if (next != SIZE_MAX)
+            return options_text(options,
+                                "'%s' is the name of the labels %zu and %zu of this model: write numbers from 0",
+                                QUOTE(label), named, next);
+    }
     *code = named != SIZE_MAX ? named : numbers->labels + number;
     if (!numbers->said) numbers->said = options_take(options, 2 * numbers->labels, sizeof *numbers->said);
     numbers->said[*code] = true;
@@ -37,9 +56,10 @@ const char *label_numbers_take(label_numbers *numbers, const char *label, size_t
     *mixed = numbers->name_line && numbers->number_line;
     if (!*mixed) return NULL;
     return options_text(options,
-                        "the label '%.80s' of line %zu is a name, and '%zu' of line %zu can only be a number: write "
+                        "the label '%s' of line %zu is a name, and '%zu' of line %zu can only be a number: write "
                         "all labels of the file as names, or all as numbers from 0",
-                        numbers->names[numbers->name], numbers->name_line, numbers->number, numbers->number_line);
+                        QUOTE(numbers->names[numbers->name]), numbers->name_line, numbers->number,
+                        numbers->number_line);
 }
 
 /* Keeps that a number was read as the class, if that has a name of its own (not NULL, not LABEL_<number>). */
@@ -78,14 +98,14 @@ bool label_numbers_note(const label_numbers *numbers, const char *way_out)
     size_t count = 0;
     if (numbers->twice)
         say_note(options,
-                 "note: labels are read as names, and all of them could be numbers from 0: '%.80s' is the class of "
-                 "that name, not the class with that number, '%.80s'",
-                 numbers->twice, numbers->names[number_of(numbers->labels, numbers->twice)]);
+                 "note: labels are read as names, and all of them could be numbers from 0: '%s' is the class of "
+                 "that name, not the class with that number, '%s'",
+                 QUOTE(numbers->twice), QUOTE(numbers->names[number_of(numbers->labels, numbers->twice)]));
     if (!numbers->read) return false;
     for (size_t k = 0; k < numbers->labels; k++) {
         if (!numbers->read[k]) continue;
         if (count < SHOWN)
-            shown = options_text(options, "%s%s%zu is '%.80s'", shown, count ? ", " : "", k, numbers->names[k]);
+            shown = options_text(options, "%s%s%zu is '%s'", shown, count ? ", " : "", k, QUOTE(numbers->names[k]));
         count++;
     }
     say_note(options, "note: labels are numbers of the %zu labels from 0: %s%s; %zu of %zu occur%s", numbers->labels,

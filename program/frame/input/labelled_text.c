@@ -216,6 +216,7 @@ static deberta_status check_header(text_stream *stream, const text_record *recor
                                    deberta_error *err)
 {
     const char *end = record->text + record->text_bytes, *stop;
+    stream->has_header = true;
     for (size_t column = 1; tab && tab < end; column++, tab = stop) {
         stop = memchr(tab + 1, '\t', (size_t)(end - tab - 1));
         stream->pair_named = column == 2 && !has_choices;
@@ -275,6 +276,10 @@ static deberta_status labelled_text_take_line(labelled_text *found, text_stream 
     if (second) DEBERTA_TRY(take_fields(found, record, second + 1, end, has_choices));
     if (!second && stream->pair_named)
         text_record_spoil(record, "the header names a pair, and the line has none: a tab and the second text");
+    if (second && stream->has_header && !stream->pair_named && !has_choices)
+        text_record_spoil(record,
+                          "the header names no third column, and the line has one: name it \"pair\", or leave it "
+                          "out");
     if (!has_choices) text_stream_count(stream, record);
     memmove(line, text, bytes);
     line[bytes] = 0;

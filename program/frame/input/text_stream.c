@@ -52,6 +52,25 @@ void text_stream_report_rest(const text_stream *stream)
                 rest == 1 ? "" : "s");
 }
 
+static bool is_control(char byte) { return (unsigned char)byte < ' ' || byte == 0x7f; }
+
+/* Writes control characters as \xNN: what a record holds must not steer a terminal. */
+static char *without_controls(char *sentence)
+{
+    size_t bytes = 1;
+    for (const char *at = sentence; *at; at++) bytes += is_control(*at) ? 4 : 1;
+    if (bytes == strlen(sentence) + 1) return sentence;
+    char *clean = memory_take(bytes, 1), *to = clean;
+    for (const char *at = sentence; *at; at++)
+        if (is_control(*at))
+            to += snprintf(to, 5, "\\x%02x", (unsigned char)*at);
+        else
+            *to++ = *at;
+    *to = 0;
+    free(sentence);
+    return clean;
+}
+
 int text_record_spoil(text_record *record, const char *format, ...)
 {
     if (record->problem) return 0;
@@ -60,6 +79,7 @@ int text_record_spoil(text_record *record, const char *format, ...)
     const int written = vasprintf(&record->problem, format, arguments);
     va_end(arguments);
     if (written < 0) memory_short();
+    record->problem = without_controls(record->problem);
     return 0;
 }
 
@@ -278,7 +298,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
     stream->json = stream->names->objects || stream->options->jsonl;
-    stream->form_known = stream->columns_known = stream->quotes_said = stream->pair_named = false;
+    stream->form_known = stream->columns_known = stream->quotes_said = stream->has_header = stream->pair_named = false;
     stream->line = 0;
     stream->file_index++;
     return DEBERTA_OK;

@@ -78,7 +78,7 @@ typedef struct text_stream {
     const char *path;
     bool json, form_known;
     /* state of the current file: labelled_text.c has read its first line, has noted quotation marks */
-    bool columns_known, quotes_said, pair_named; /* pair_named: its header has a column of pairs */
+    bool columns_known, quotes_said, has_header, pair_named; /* pair_named: its header has a column of pairs */
     size_t texts, pairs, alone_line; /* of the current file: texts, those with a pair, line of the first without one */
     unused_keys unused;              /* of the current file */
     char *buffer;
