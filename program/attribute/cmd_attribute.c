@@ -453,6 +453,17 @@ static void check_latex(const attribute_options *o, const output_paths *paths)
     if (HAVE_VIZ) figure_latex_includes(&o->reading.common, &(text_list){paths->figures, paths->figure_count});
 }
 
+/* Notes options that the others leave without effect. */
+static void note_unused(const attribute_options *o)
+{
+    if (o->method == DEBERTA_GRADIENT_INPUT)
+        option_note_unused(&o->reading.common, &o->steps,
+                           "gradient-input has no way with points: it takes the gradient at the text alone");
+    if (!(o->parts & DEBERTA_ATTRIBUTE_WORDS))
+        option_note_unused(&o->reading.common, &o->baseline,
+                           "it is of words, and without words among --parts they stay as in the text");
+}
+
 static int attribute_run(const common_options *options)
 {
     static const task_command command = {.names = {.text = "text", .pair = "pair"},
@@ -466,6 +477,7 @@ static int attribute_run(const common_options *options)
     check_numbers(o);
     output_paths_read(options, &o->style, &job.paths);
     check_latex(o, &job.paths);
+    note_unused(o);
     const int status = task_run_all(options, &command, &job);
     /* Bad lines beside the good one are reported, and do not keep it from being drawn. */
     if (job.finished && job.kept)

@@ -115,6 +115,16 @@ def test_attributions_of_log_probabilities_and_by_gradient_times_input(bench):
     assert few["steps"] == 1
 
 
+def test_options_that_change_no_attribution_are_named(bench):
+    """Gradient times input has no points, and a text whose words stay has no baseline for them."""
+    words = ["attribute", model(bench, "sequence"), "--text", TEXT, "--json"]
+    for more, option, others in ((["--method", "gradient-input"], ["--steps", "64"], ["--steps", "1"]), (["--parts", "distances,positions"], ["--baseline", "pad"], ["--baseline", "zero"])):
+        found, other = (bench.fine(*words, *more, *one) for one in (option, others))
+        assert total(json.loads(found.out)) == total(json.loads(other.out))
+        assert f"note: {option[0]}: " in found.err and "note: --" not in bench.fine(*words, *more).err, found.err
+    assert "note: --" not in bench.fine(*words, "--steps", "64", "--baseline", "pad", "--parts", "words").err
+
+
 def test_attributions_of_lines_pairs_and_objects(bench):
     lines = "\n".join(json.dumps(row) for row in ({"text": TEXT, "pair": "the house", "id": 7}, {"text": TEXT})) + "\n"
     bench.write("in.jsonl", lines)
