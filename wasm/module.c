@@ -55,6 +55,7 @@ int model_open(int precision)
 {
     const deberta_model_options options = {
         .struct_size = sizeof options, .threads = 1, .precision = (deberta_precision)precision};
+    module_forget();
     deberta_session_free(&module.session);
     deberta_model_free(&module.model);
     DEBERTA_TRY(deberta_model_open(&module.model, MEMORY_FOLDER, &options, &module.error));
@@ -86,11 +87,25 @@ deberta_status module_session(const char *ablations)
         free(kept);
         return status;
     }
+    module_forget();
     deberta_session_free(&module.session);
     free(module.ablations);
     module.session = session;
     module.ablations = kept;
     return DEBERTA_OK;
+}
+
+void module_forget(void)
+{
+    if (module.encoded != module.tokens) deberta_tokens_free(&module.encoded);
+    module.encoded = NULL;
+    module.outputs = (deberta_outputs){0};
+}
+
+deberta_status module_check_encoded(void)
+{
+    if (module.encoded) return DEBERTA_OK;
+    DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "no text is encoded: encode or explore one first");
 }
 
 int model_describe(void)
@@ -110,14 +125,15 @@ int model_describe(void)
 const float *hidden(void) { return module.outputs.hidden; }
 size_t hidden_stride(void) { return module.outputs.hidden_stride; }
 
-/* Writes the SHA-256 of the hidden states of the last text, row by row, as `encode` stores them. */
+/* Writes the SHA-256 of the hidden states of the text encoded last, row by row, as `encode` stores them. */
 int hidden_digest(void)
 {
+    DEBERTA_TRY(module_check_encoded());
     const size_t columns = deberta_model_describe(module.model)->hidden_size;
     sha256 hash;
     char digest[65];
     sha256_begin(&hash, 0);
-    for (size_t t = 0; t < module.tokens->count; t++)
+    for (size_t t = 0; t < module.encoded->count; t++)
         sha256_add(&hash, module.outputs.hidden + t * module.outputs.hidden_stride, columns * sizeof(float));
     sha256_finish(&hash, digest);
     return module_answer(json_pack("{s:s}", "sha256", digest));

@@ -41,6 +41,7 @@ int tokenize(const char *text, size_t text_bytes, const char *pair, size_t pair_
                                 .pair = pair,
                                 .pair_bytes = pair_bytes,
                                 .max_tokens = MODULE_MAX_TOKENS};
+    if (module.tokens == module.encoded) module.tokens = NULL; /* the answers about that text still need its list */
     return deberta_tokenize(&module.tokens, module.tokenizer, &given, &module.error);
 }
 
@@ -88,7 +89,17 @@ static json_t *describe_tokens(void)
                      (json_int_t)list->dropped, "tokens", labels, "ids", ids, "types", types, "special", special);
 }
 
-int tokens_describe(void) { return module_answer(describe_tokens()); }
+static deberta_status check_tokens(void)
+{
+    if (module.tokens && module.tokens->count) return DEBERTA_OK;
+    DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "there are no tokens yet");
+}
+
+int tokens_describe(void)
+{
+    DEBERTA_TRY(check_tokens());
+    return module_answer(describe_tokens());
+}
 
 /* ---------------------------------------------------------------------------------------------------------- encode */
 
@@ -136,9 +147,10 @@ static deberta_status take_block(void *context, const deberta_attention_block *b
 
 static deberta_status run_encoder(const char *ablations, const deberta_observer *observer)
 {
-    const size_t starts[2] = {0, module.tokens ? module.tokens->count : 0};
-    if (!starts[1]) DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "there are no tokens yet");
+    DEBERTA_TRY(check_tokens());
+    const size_t starts[2] = {0, module.tokens->count};
     DEBERTA_TRY(module_session(ablations));
+    module_forget();
     module.outputs = (deberta_outputs){.struct_size = sizeof module.outputs};
     const deberta_batch batch = {.struct_size = sizeof batch,
                                  .ids = module.tokens->ids,
@@ -147,7 +159,9 @@ static deberta_status run_encoder(const char *ablations, const deberta_observer 
                                  .token_types = module.tokens->token_types,
                                  .observer = observer};
     DEBERTA_TRY(deberta_encode(module.session, &batch, &module.outputs, &module.error));
-    return deberta_session_check_finite(module.session, &module.error); /* refuses NaN and infinity, as the program */
+    DEBERTA_TRY(deberta_session_check_finite(module.session, &module.error)); /* NaN and infinity, as the program */
+    module.encoded = module.tokens;
+    return DEBERTA_OK;
 }
 
 int encode(const char *ablations) { return run_encoder(ablations, NULL); }
@@ -187,8 +201,7 @@ static deberta_status prepare(exploration *e, const deberta_model_info *info)
  * other. */
 int explore(const char *ablations)
 {
-    if (!module.tokens || !module.tokens->count)
-        DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "there are no tokens yet");
+    DEBERTA_TRY(check_tokens());
     exploration e = {0};
     const deberta_observer observer = {.struct_size = sizeof observer, .context = &e, .on_attention = take_block};
     deberta_status status = prepare(&e, deberta_model_describe(module.model));
@@ -211,25 +224,26 @@ int explore(const char *ablations)
 
 /* --------------------------------------------------------------------------------------------------------- answers */
 
-static answered_text text_at_hand(void)
+static answered_text module_text_of(const deberta_tokens *tokens)
 {
     return (answered_text){.session = module.session,
                            .model = module.model,
                            .tokenizer = module.tokenizer,
-                           .ids = module.tokens ? module.tokens->ids : NULL,
-                           .token_types = module.tokens ? module.tokens->token_types : NULL,
-                           .tokens = module.tokens ? module.tokens->count : 0};
+                           .ids = tokens->ids,
+                           .token_types = tokens->token_types,
+                           .tokens = tokens->count};
 }
 
-/* Predicts every [MASK] of the last encoded text: its place and the `top` tokens. decoder: 1 for the Enhanced Mask
+/* Predicts every [MASK] of the text encoded last: its place and the `top` tokens. decoder: 1 for the Enhanced Mask
  * Decoder, as in `fill-mask`. */
 int candidates(size_t top, int decoder)
 {
-    const answered_text text = text_at_hand();
     const deberta_task task = decoder ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;
     json_t *list;
     if (!deberta_task_width(module.model, task))
         DEBERTA_FAIL(&module.error, DEBERTA_E_UNSUPPORTED, "this model has no head for [MASK]");
+    DEBERTA_TRY(module_check_encoded());
+    const answered_text text = module_text_of(module.encoded);
     DEBERTA_TRY(explorer_answer_masks(&text, task, top, &list, &module.error));
     return module_answer(list);
 }
@@ -237,20 +251,22 @@ int candidates(size_t top, int decoder)
 /* Writes the answers of all heads for that text (explorer_answer.h). */
 int answers_describe(void)
 {
-    const answered_text text = text_at_hand();
     json_t *answer;
+    DEBERTA_TRY(module_check_encoded());
+    const answered_text text = module_text_of(module.encoded);
     DEBERTA_TRY(explorer_answer(&text, false, &answer, &module.error));
     return module_answer(answer);
 }
 
-/* Writes the answers by layer. The hidden states in the module are then no longer those of the text. */
+/* Writes the answers of the last text by layer. It encodes that text with other layers in the place of the last, so no
+ * text counts as encoded afterwards. */
 int answers_by_layer(const char *ablations)
 {
     json_t *answers;
-    if (!module.tokens || !module.tokens->count)
-        DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "there are no tokens yet");
+    DEBERTA_TRY(check_tokens());
     DEBERTA_TRY(module_session(ablations));
-    const answered_text text = text_at_hand();
+    module_forget();
+    const answered_text text = module_text_of(module.tokens);
     DEBERTA_TRY(explorer_answers_by_layer(&text, &answers, &module.error));
     return module_answer(answers);
 }

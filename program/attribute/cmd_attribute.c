@@ -33,9 +33,9 @@ typedef struct attribute_job {
     bool mask_noted;
     attributed_text *kept;    /* text to draw; NULL: none */
     deberta_attribution *own; /* attributions of `kept` */
-    bool has_drawn;
-    float *logits; /* [width] logits of the current text */
-    size_t token;  /* token that the logits belong to */
+    bool finished;            /* true: all texts were read, of which some may be bad */
+    float *logits;            /* [width] logits of the current text */
+    size_t token;             /* token that the logits belong to */
 } attribute_job;
 
 /* ------------------------------------------------------------------------------------------------------------- choices */
@@ -417,6 +417,13 @@ static deberta_status attribute_look(task_run *run, task_text *text, deberta_err
     return DEBERTA_OK;
 }
 
+static deberta_status attribute_finish(task_run *run, FILE *out, deberta_error *err)
+{
+    (void)out, (void)err;
+    ((attribute_job *)run->context)->finished = true;
+    return DEBERTA_OK;
+}
+
 /* -------------------------------------------------------------------------------------------------------- the command */
 
 static void write_numbers(const attribute_job *job)
@@ -446,22 +453,36 @@ static void check_latex(const attribute_options *o, const output_paths *paths)
     if (HAVE_VIZ) figure_latex_includes(&o->reading.common, &(text_list){paths->figures, paths->figure_count});
 }
 
+/* Notes options that the others leave without effect. */
+static void note_unused(const attribute_options *o)
+{
+    if (o->method == DEBERTA_GRADIENT_INPUT)
+        option_note_unused(&o->reading.common, &o->steps,
+                           "gradient-input has no way with points: it takes the gradient at the text alone");
+    if (!(o->parts & DEBERTA_ATTRIBUTE_WORDS))
+        option_note_unused(&o->reading.common, &o->baseline,
+                           "it is of words, and without words among --parts they stay as in the text");
+}
+
 static int attribute_run(const common_options *options)
 {
     static const task_command command = {.names = {.text = "text", .pair = "pair"},
                                          .begin = attribute_begin,
                                          .look = attribute_look,
-                                         .answers_alone = true};
+                                         .answers_alone = true,
+                                         .finish = attribute_finish};
     const attribute_options *o = (const attribute_options *)options;
     attribute_job job = {.asked = o};
     check_float32(options, "an attribution");
     check_numbers(o);
     output_paths_read(options, &o->style, &job.paths);
     check_latex(o, &job.paths);
+    note_unused(o);
     const int status = task_run_all(options, &command, &job);
-    if (status == EXIT_OK && job.kept)
+    /* Bad lines beside the good one are reported, and do not keep it from being drawn. */
+    if (job.finished && job.kept)
         output_draw(options, &job.paths, DRAWING(attribute_draw), job.kept, &o->style, NULL, NULL);
-    if (status == EXIT_OK && job.kept && o->numbers) write_numbers(&job);
+    if (job.finished && job.kept && o->numbers) write_numbers(&job);
     deberta_attribution_free(&job.own);
     return status;
 }

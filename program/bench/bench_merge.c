@@ -67,19 +67,53 @@ static void read_part(merge_job *job, size_t part)
     check_points(job, part);
 }
 
-/* Returns the first file with the points of all; each point names its entry in "environments". */
+/* Adds the environments of a part: those of its own parts where it is a merge itself. Returns how many. */
+static size_t add_environments(const merge_job *job, size_t part, json_t *environments)
+{
+    json_t *own = json_object_get(job->roots[part], "environments"), *one;
+    size_t k;
+    if (own && json_array_size(own) == 0)
+        end_with(job->options, EXIT_INPUT, "%s: \"environments\" is no list of them", job->names[part]);
+    json_array_foreach(own, k, one)
+    {
+        if (!json_is_object(json_object_get(one, "environment")))
+            end_with(job->options, EXIT_INPUT, "%s: entry %zu of \"environments\" has no \"environment\"",
+                     job->names[part], k);
+        json_array_append(environments, one);
+    }
+    if (own) return json_array_size(own);
+    json_array_append_new(environments, json_pack("{s:o, s:O}", "file", json_clean_text(job->names[part]),
+                                                  "environment", json_object_get(job->roots[part], "environment")));
+    return 1;
+}
+
+/* Adds the points of a part, whose environments begin at `first` among all. A point of a merge names its own. */
+static void add_points(const merge_job *job, size_t part, size_t first, size_t count, json_t *results)
+{
+    const bool is_merge = json_object_get(job->roots[part], "environments") != NULL;
+    json_t *point;
+    size_t k;
+    json_array_foreach(json_object_get(job->roots[part], "results"), k, point)
+    {
+        const json_t *of = json_object_get(point, "of_environment");
+        const json_int_t own = is_merge ? json_integer_value(of) : 0;
+        if (is_merge && (!json_is_integer(of) || own < 0 || (size_t)own >= count))
+            end_with(job->options, EXIT_INPUT,
+                     "%s: \"of_environment\" of result %zu is none of the %zu \"environments\"", job->names[part], k,
+                     count);
+        json_object_set_new(point, "of_environment", json_integer((json_int_t)first + own));
+        json_array_append(results, point);
+    }
+}
+
+/* Returns the first file with the points of all; each point names its entry in "environments". Parts that are merges
+ * give what merging their parts at once gives. */
 static json_t *bench_merge_join(const merge_job *job)
 {
-    json_t *whole = json_copy(job->roots[0]), *environments = json_array(), *results = json_array(), *point;
-    size_t k;
+    json_t *whole = json_copy(job->roots[0]), *environments = json_array(), *results = json_array();
     for (size_t part = 0; part < job->count; part++) {
-        json_array_append_new(environments, json_pack("{s:o, s:O}", "file", json_clean_text(job->names[part]),
-                                                      "environment", json_object_get(job->roots[part], "environment")));
-        json_array_foreach(json_object_get(job->roots[part], "results"), k, point)
-        {
-            json_object_set_new(point, "of_environment", json_integer((json_int_t)part));
-            json_array_append(results, point);
-        }
+        const size_t first = json_array_size(environments), count = add_environments(job, part, environments);
+        add_points(job, part, first, count, results);
     }
     json_object_del(whole, "trends"); /* trends of a part do not hold for the whole */
     const int failed =

@@ -258,7 +258,7 @@ static const option options[] = {
     {"text", 0, "TEXT", "text with one or more [MASK]; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
     {TASK_MLM_DECODER_ROW(fill_mask_options)},
-    {"compare", 0, NULL, "both decoders, side by side", FLAG_AT(fill_mask_options, compare)},
+    {"compare", 0, NULL, "both decoders, side by side", FLAG_AT(fill_mask_options, compare), .not_with = "mlm-decoder"},
     TASK_TOP_ROW(fill_mask_options, MOST_CANDIDATES, "candidates for each mask (default 5)"),
     TEXT_BATCHES_OPTIONS,
     SHARD_OPTIONS,

@@ -66,6 +66,18 @@ static const char *text_of_key(const text_record *record, const char *key)
     return json_is_string(value) && json_string_length(value) ? json_string_value(value) : NULL;
 }
 
+/* Checks a name by which pairs are counted. One that is no text, or would end at a NUL, is a problem of the pair. */
+static void check_name(text_record *record, const char *key, const char *of, bool required)
+{
+    const json_t *value = json_object_get(record->object, key);
+    const bool is_missing = json_is_null(value) || (json_is_string(value) && !json_string_length(value));
+    if (record->problem || (!required && (!value || is_missing))) return;
+    if (!json_is_string(value) || is_missing)
+        text_record_spoil(record, "\"%s\" is no text; expected the name of the pair's %s", key, of);
+    else if (memchr(json_string_value(value), 0, json_string_length(value)))
+        text_record_spoil(record, "\"%s\" holds a NUL character; expected the name of the pair's %s", key, of);
+}
+
 /* Tokenizes one sentence as a record of its own; its problem becomes the pair's. */
 static deberta_status tokenize_side(pair_run *run, sentence_pair *pair, size_t which, deberta_error *err)
 {
@@ -99,15 +111,16 @@ static deberta_status minimal_pairs_prepare(pair_run *run, sentence_pair *pair, 
 {
     text_record *record = &pair->record;
     bool unknown = false;
-    if (!record->problem && !text_of_key(record, "UID"))
-        text_record_spoil(record, "\"UID\" is no text; expected the name of the pair's paradigm");
+    check_name(record, "UID", "paradigm", true);
+    check_name(record, "linguistics_term", "linguistic term", false);
     for (size_t which = 0; which < SIDES; which++) DEBERTA_TRY(tokenize_side(run, pair, which, err));
     if (record->problem) return DEBERTA_OK;
     for (size_t which = 0; which < SIDES; which++)
         for (size_t t = 0; t < pair->sides[which].tokens->count; t++)
             unknown = unknown || pair->sides[which].tokens->ids[t] == run->unknown;
     run->findings.unknown += unknown;
-    run->findings.equal += strcmp(record->text, record->pair) == 0;
+    run->findings.equal +=
+        record->text_bytes == record->pair_bytes && memcmp(record->text, record->pair, record->text_bytes) == 0;
     return DEBERTA_OK;
 }
 

@@ -24,8 +24,8 @@ static void train_log_append(scope *memory, log_series *s, double step, double v
     s->values[s->count++] = value;
 }
 
-/* Returns the first key of an evaluation that is a measure of its task. */
-static const char *measure_key(const json_t *line)
+/* Returns the first key of an evaluation that is a measure of its task; in later lines of a log that of the first. */
+static const char *measure_key(const train_log *log, const json_t *line)
 {
     static const char *const others[] = {"eval_loss",      "eval_loss_generator", "eval_loss_discriminator",
                                          "eval_sequences", "eval_tokens",         "eval_labelled",
@@ -36,7 +36,7 @@ static const char *measure_key(const json_t *line)
     {
         bool other = strncmp(key, "eval_", 5) != 0;
         for (size_t i = 0; i < sizeof others / sizeof *others; i++) other = other || strcmp(key, others[i]) == 0;
-        if (!other) return key;
+        if (!other && (!log->measure || strcmp(key + 5, log->measure) == 0)) return key;
     }
     return NULL;
 }
@@ -57,7 +57,8 @@ static const char *fault_of(const train_log *log, const json_t *line, char text[
 /* Takes the values of a line; the gradient norm of a pair is the discriminator's. */
 static void train_log_take_line(train_log *log, const json_t *line)
 {
-    const char *keys[LOG_VALUES] = {"loss", NULL, "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};
+    const char *keys[LOG_VALUES] = {"loss",          NULL,        "learning_rate",
+                                    "gradient_norm", "eval_loss", measure_key(log, line)};
     const double step = json_number_value(json_object_get(line, "step"));
     if (keys[LOG_MEASURE] && !log->measure) log->measure = scope_text(&log->memory, "%s", keys[LOG_MEASURE] + 5);
     if (json_object_get(line, "loss_clean")) {

@@ -36,6 +36,33 @@ static void note_files(const train_options *o)
                      o->held_out.items[k]);
 }
 
+/* Notes options of a run that the others leave without effect. */
+static void note_unused(const train_options *o)
+{
+    const deberta_trainer_options *t = &o->trainer;
+    const void *const of_sift[] = {&t->perturb_raw, &t->sift_step, &t->sift_start};
+    for (size_t k = 0; t->sift_weight <= 0 && k < sizeof of_sift / sizeof *of_sift; k++)
+        option_note_unused(&o->common, of_sift[k], "--sift 0 moves no input");
+    if (!train_runs(o)) return;
+    if (t->learning_rate <= 0)
+        say_note(&o->common, "note: --learning-rate %g: %s", t->learning_rate,
+                 o->config                  ? "the new model stays as it is drawn"
+                 : o->labels || o->new_head ? "the new head stays as it is drawn, and measures are of chance"
+                                            : "no weight changes");
+    if (t->stop_at > t->steps)
+        say_note(&o->common, "note: --stop-at %zu: the run ends before, with step %zu", t->stop_at, t->steps);
+    if (t->eval_every >= t->steps)
+        say_note(&o->common, "note: --eval-every %zu: held-out data is measured after the last step alone, step %zu",
+                 t->eval_every, t->steps);
+    /* The first measurement is the best so far, and behind the last one no step is left. A run that is resumed may
+     * have measured more often before. */
+    const size_t measurements = t->eval_every ? t->steps / t->eval_every + (t->steps % t->eval_every != 0) : 0;
+    if (measurements && !t->resume && t->patience + 1 >= measurements)
+        option_note_unused(&o->common, &t->patience,
+                           options_text(&o->common, "the run has %zu measurement%s, too few to end it before its last",
+                                        measurements, measurements == 1 ? "" : "s"));
+}
+
 void train_options_check(const train_options *o)
 {
     const deberta_trainer_options *t = &o->trainer;
@@ -58,13 +85,7 @@ void train_options_check(const train_options *o)
         option_wrong(&o->common, &t->max_ngram, "uniform masking has no n-grams");
     if (t->generator && t->sharing == DEBERTA_SHARING_ES && !t->coupled)
         option_wrong(&o->common, &t->sharing, "es, one table for both losses, needs --coupled");
-    if (train_runs(o) && t->learning_rate <= 0)
-        say_note(&o->common, "note: --learning-rate %g: %s", t->learning_rate,
-                 o->config                  ? "the new model stays as it is drawn"
-                 : o->labels || o->new_head ? "the new head stays as it is drawn, and measures are of chance"
-                                            : "no weight changes");
-    if (train_runs(o) && t->stop_at > t->steps)
-        say_note(&o->common, "note: --stop-at %zu: the run ends before, with step %zu", t->stop_at, t->steps);
+    note_unused(o);
     note_files(o);
     if (t->warmup > 0 && t->warmup > t->steps)
         option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);

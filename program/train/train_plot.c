@@ -48,11 +48,17 @@ static size_t group_length(const char *name)
     return length ? length : strlen(name);
 }
 
-static bool same_group(const plot_job *job, const char *a, const char *b)
+static bool same_base(const char *a, const char *b)
 {
     const size_t length = group_length(a);
-    if (!job->o->band) return false;
     return length == group_length(b) && strncmp(a, b, length) == 0;
+}
+
+/* Returns true if runs form one curve; runs with different measures have no mean. */
+static bool same_group(const plot_job *job, const train_log *a, const train_log *b)
+{
+    if (!job->o->band || (a->measure && b->measure && strcmp(a->measure, b->measure) != 0)) return false;
+    return same_base(a->name, b->name);
 }
 
 /* Returns the path as typed if runs share a name, such as old/mlm and new/mlm. In a band they are one curve. */
@@ -63,23 +69,36 @@ static const char *distinct_name(const plot_job *job, size_t run)
     return job->runs[run].name;
 }
 
+/* Names a curve of several runs: what their names share, and their measure where runs with another share it too. */
+static const char *group_name(const plot_job *job, const run_group *group)
+{
+    const train_log *runs = job->runs, *first = &runs[group->first];
+    const char *text =
+        options_text(&job->o->common, "%.*s (%zu)", (int)group_length(first->name), first->name, group->count);
+    for (size_t i = 0; first->measure && i < job->run_count; i++) {
+        const bool is_outside = i < group->first || i >= group->first + group->count;
+        if (is_outside && same_base(runs[i].name, first->name))
+            return options_text(&job->o->common, "%s, %s", text, first->measure);
+    }
+    return text;
+}
+
 /* Sorts the runs by group, with groups in the order of their first runs. */
 static void group_runs(plot_job *job)
 {
     job->groups = options_take(&job->o->common, job->run_count, sizeof *job->groups);
     for (size_t i = 0; i < job->run_count;) {
         run_group *group = &job->groups[job->group_count++];
-        const char *name = job->runs[i].name;
+        const train_log *first = &job->runs[i];
         *group = (run_group){.name = distinct_name(job, i), .first = i, .count = 1};
         for (size_t k = ++i; k < job->run_count; k++) {
-            if (!same_group(job, name, job->runs[k].name)) continue;
+            if (!same_group(job, first, &job->runs[k])) continue;
             const train_log moved = job->runs[k];
             memmove(job->runs + i + 1, job->runs + i, (k - i) * sizeof *job->runs);
             job->runs[i++] = moved;
             group->count++;
         }
-        if (group->count > 1)
-            group->name = options_text(&job->o->common, "%.*s (%zu)", (int)group_length(name), name, group->count);
+        if (group->count > 1) group->name = group_name(job, group);
     }
 }
 
@@ -94,14 +113,20 @@ static double smoothed(const plot_job *job, const log_series *s, size_t at)
     return sum / (double)count;
 }
 
+/* Returns true if the run has values of the panel; of a panel of a measure, only runs with that measure have them. */
+static bool belongs(const train_log *run, const char *measure)
+{
+    return !measure || (run->measure && strcmp(run->measure, measure) == 0);
+}
+
 /* Adds a point for every step that all runs of the group have; several runs give their mean, least and greatest
- * value. */
-static void add_curve(plot_job *job, const run_group *group, log_value what, chart_kind kind, const char *name,
+ * value. measure: NULL, or the one that the panel is of. */
+static void add_curve(plot_job *job, const run_group *group, log_value what, const char *measure, chart_kind kind,
                       size_t look)
 {
     const train_log *runs = job->runs + group->first;
     size_t at[MOST_RUNS] = {0};
-    chart_add_series(&job->chart, (chart_series){.name = name, .kind = kind, .look = look});
+    chart_add_series(&job->chart, (chart_series){.name = group->name, .kind = kind, .look = look});
     for (size_t i = 0; i < runs[0].series[what].count; i++) {
         const double step = runs[0].series[what].steps[i];
         double sum = 0, least = 0, greatest = 0;
@@ -109,7 +134,8 @@ static void add_curve(plot_job *job, const run_group *group, log_value what, cha
         for (size_t run = 0; run < group->count; run++) {
             const log_series *s = &runs[run].series[what];
             while (at[run] < s->count && s->steps[at[run]] < step) at[run]++;
-            everywhere = everywhere && at[run] < s->count && s->steps[at[run]] == step && !isnan(s->values[at[run]]);
+            everywhere = belongs(&runs[run], measure) && at[run] < s->count && s->steps[at[run]] == step &&
+                         !isnan(s->values[at[run]]);
             if (!everywhere) break;
             const double value = what <= LOG_OBJECTIVE ? smoothed(job, s, at[run]) : s->values[at[run]];
             sum += value;
@@ -124,9 +150,10 @@ static void add_curve(plot_job *job, const run_group *group, log_value what, cha
     }
 }
 
-static bool any_has(const plot_job *job, log_value what)
+static bool any_has(const plot_job *job, log_value what, const char *measure)
 {
     for (size_t i = 0; i < job->run_count; i++) {
+        if (!belongs(&job->runs[i], measure)) continue;
         const log_series *s = &job->runs[i].series[what];
         for (size_t k = 0; k < s->count; k++)
             if (!isnan(s->values[k])) return true;
@@ -134,15 +161,31 @@ static bool any_has(const plot_job *job, log_value what)
     return false;
 }
 
-static void add_panel(plot_job *job, log_value what, const char *title, const char *label)
+static void add_panel_of(plot_job *job, log_value what, const char *measure, const char *title, const char *label)
 {
-    if (!any_has(job, what)) return;
+    if (!any_has(job, what, measure)) return;
     chart_add_panel(&job->chart, (chart_panel){.title = title,
                                                .x = {.label = "step", .scale = CHART_WHOLE},
                                                .y = {.label = label, .scale = CHART_LINEAR}});
     const bool evaluated = what == LOG_EVAL_LOSS || what == LOG_MEASURE;
     for (size_t g = 0; g < job->group_count; g++)
-        add_curve(job, &job->groups[g], what, evaluated ? CHART_LINE : CHART_CURVE, job->groups[g].name, g + 1);
+        add_curve(job, &job->groups[g], what, measure, evaluated ? CHART_LINE : CHART_CURVE, g + 1);
+}
+
+static void add_panel(plot_job *job, log_value what, const char *title, const char *label)
+{
+    add_panel_of(job, what, NULL, title, label);
+}
+
+/* Adds a panel for each measure, named as its runs name it: accuracy and F1 are no values of one axis. */
+static void add_measures(plot_job *job)
+{
+    for (size_t i = 0; i < job->run_count; i++) {
+        const char *measure = job->runs[i].measure;
+        bool is_new = measure != NULL;
+        for (size_t before = 0; is_new && before < i; before++) is_new = !belongs(&job->runs[before], measure);
+        if (is_new) add_panel_of(job, LOG_MEASURE, measure, measure, measure);
+    }
 }
 
 /* Returns the name of an axis of losses; --smooth concerns those of the steps, not of held-out data. */
@@ -166,7 +209,8 @@ static void note_options(const plot_job *job)
 {
     const common_options *options = &job->o->common;
     if (job->o->band && job->group_count == job->run_count)
-        say_note(options, "note: --band: no two runs have the same name before a number at the end; each is a curve");
+        say_note(options, "note: --band: no two runs have the same name before a number at the end and the same "
+                          "measure; each is a curve");
     for (size_t i = 0; i < job->run_count; i++) {
         const size_t steps = job->runs[i].series[LOG_LOSS].count;
         if (job->o->smooth <= steps) continue;
@@ -174,13 +218,6 @@ static void note_options(const plot_job *job)
                  job->o->smooth, job->runs[i].name, steps, steps == 1 ? "" : "s");
         return;
     }
-}
-
-static const char *measure_name(const plot_job *job)
-{
-    for (size_t i = 0; i < job->run_count; i++)
-        if (job->runs[i].measure) return job->runs[i].measure;
-    return NULL;
 }
 
 static deberta_status train_plot_draw(plot_job *job, deberta_error *err)
@@ -197,7 +234,7 @@ static deberta_status train_plot_draw(plot_job *job, deberta_error *err)
     add_panel(job, LOG_LOSS, "loss", loss_label(job));
     add_panel(job, LOG_OBJECTIVE, "loss with SiFT's distance", loss_label(job));
     add_panel(job, LOG_EVAL_LOSS, "held-out loss", "loss");
-    add_panel(job, LOG_MEASURE, measure_name(job), measure_name(job));
+    add_measures(job);
     add_panel(job, LOG_RATE, "learning rate", "rate");
     add_panel(job, LOG_NORM, "norm of the gradients", "norm");
     return chart_columns_draw(&job->chart, &style, options->outs.items, options->outs.count, err);

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 import csv
 import json
 import math
+import os
 import re
 
 from cases_heads import answers, logits, model, run
@@ -114,6 +115,16 @@ def test_attributions_of_log_probabilities_and_by_gradient_times_input(bench):
     assert few["steps"] == 1
 
 
+def test_options_that_change_no_attribution_are_named(bench):
+    """Gradient times input has no points, and a text whose words stay has no baseline for them."""
+    words = ["attribute", model(bench, "sequence"), "--text", TEXT, "--json"]
+    for more, option, others in ((["--method", "gradient-input"], ["--steps", "64"], ["--steps", "1"]), (["--parts", "distances,positions"], ["--baseline", "pad"], ["--baseline", "zero"])):
+        found, other = (bench.fine(*words, *more, *one) for one in (option, others))
+        assert total(json.loads(found.out)) == total(json.loads(other.out))
+        assert f"note: {option[0]}: " in found.err and "note: --" not in bench.fine(*words, *more).err, found.err
+    assert "note: --" not in bench.fine(*words, "--steps", "64", "--baseline", "pad", "--parts", "words").err
+
+
 def test_attributions_of_lines_pairs_and_objects(bench):
     lines = "\n".join(json.dumps(row) for row in ({"text": TEXT, "pair": "the house", "id": 7}, {"text": TEXT})) + "\n"
     bench.write("in.jsonl", lines)
@@ -173,3 +184,18 @@ def test_attribute_draws_one_text(bench):
     assert abs(sum(float(row["attribution"]) for row in rows) - found["sum"]) < 1e-5 * max(1, abs(found["sum"]))
     message = run(bench, "attribute", model(bench, "sequence"), "--text", TEXT, "--text", TEXT, "-o", "b.svg", code=2)[1]
     assert "one text" in message, message
+
+
+def test_a_bad_line_keeps_no_text_from_being_drawn(bench):
+    """As in `eval`: the bad line is named, and picture and numbers are those of the good one."""
+    good = json.dumps({"text": TEXT})
+    words = ["attribute", model(bench, "sequence"), "--method", "gradient-input", "--file"]
+    run(bench, *words, bench.write("good.jsonl", good + "\n"), "-o", "good.svg", "--numbers", "good.csv")
+    for lines in ((good, '{"text": 5}'), ('{"text": 5}', good), ("no object", good, "{}")):
+        message = run(bench, *words, bench.write("bad.jsonl", "\n".join(lines) + "\n"), "-o", "bad.svg", "-o", "bad.json", "--numbers", "bad.csv", "--json", code=3)[1]
+        assert "line " in message, message
+        assert bench.read("bad.csv") == bench.read("good.csv") and "store" in bench.read("bad.svg"), message
+        for name in ("bad.csv", "bad.svg", "bad.json"):
+            os.remove(name)
+    run(bench, *words, bench.write("none.jsonl", '{"text": 5}\n'), "-o", "none.svg", "--numbers", "none.csv", code=3)
+    assert not {"none.svg", "none.csv"} & set(bench.files()), bench.files()

@@ -34,6 +34,29 @@ def test_bench_merge(bench):
     bench.fine("bench", "compare", "whole.json", "whole.json")
 
 
+def test_bench_merge_of_merges(bench):
+    """A merge of merges is that of all parts at once: each point keeps the environment of its own part."""
+    sample = json.loads((ROOT / "tests" / "cli" / "bench_sample.json").read_text())
+    names = [f"part{k}.json" for k in range(4)]
+    for k, name in enumerate(names):
+        point = dict(sample["results"][0], n=8 * (k + 1))
+        pathlib.Path(name).write_text(json.dumps(dict(sample, environment={**sample["environment"], "date": f"2026-01-0{k + 1}T00:00:00Z"}, results=[point])))
+    merged = lambda *parts: json.loads(bench.fine("bench", "merge", *parts).out)  # noqa: E731
+    for name, parts in (("first.json", names[:2]), ("last.json", names[2:]), ("three.json", names[1:])):
+        pathlib.Path(name).write_text(json.dumps(merged(*parts)))
+    whole = merged(*names)
+    assert [e["environment"]["date"][:10] for e in whole["environments"]] == [f"2026-01-0{k + 1}" for k in range(4)], whole["environments"]
+    assert [r["of_environment"] for r in whole["results"]] == [0, 1, 2, 3]
+    for parts in (["first.json", "last.json"], ["first.json", *names[2:]], [names[0], "three.json"]):
+        assert merged(*parts) == whole, parts
+    first = json.loads(pathlib.Path("first.json").read_text())
+    for wrong, said in (({"results": [dict(first["results"][0], of_environment=2)]}, "none of the 2"), ({"results": [dict(first["results"][0], of_environment="1")]}, "none of the 2"),
+                        ({"environments": []}, "no list"), ({"environments": 5}, "no list"), ({"environments": [{"file": "a"}]}, "has no \"environment\"")):
+        pathlib.Path("wrong.json").write_text(json.dumps({**first, **wrong}))
+        told = bench.expect(3, "bench", "merge", "wrong.json", names[2])
+        assert "wrong.json" in told.err and said in told.err, told.describe()
+
+
 def test_bench_merge_refuses(bench):
     sample = json.loads((ROOT / "tests" / "cli" / "bench_sample.json").read_text())
     first, second = (dict(sample, results=[r for r in sample["results"] if (r["n"] < 64) == small]) for small in (True, False))

@@ -392,6 +392,26 @@ def test_equal_runs_are_said_to_be(bench):
     contains(said, "one and two are equal, one covers the other (loss, learning rate, norm of the gradients).", "one and three are equal, one covers the other (learning rate).")
 
 
+def test_plot_has_a_panel_for_each_measure(bench):
+    """Accuracy and F1 are no values of one axis, nor of one band; each panel has the name of its measure."""
+    needs_figures(bench)
+    for run, measure, value in (("q1", "f1", 0.25), ("ft-1", "accuracy", 0.5), ("ft-2", "accuracy", 0.75), ("ft-3", "f1", 0.125), ("ft-4", "f1", 0.375)):
+        lines = [{"step": 1, "loss": 2.5}, {"step": 1, "eval_loss": 2.0, f"eval_{measure}": value, "eval_exact": 0.9},
+                 {"step": 2, "loss": 2.25}, {"step": 2, "eval_loss": 2.0, "eval_exact": 0.9, f"eval_{measure}": value}]
+        bench.write(f"{run}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+
+    def panels(*words):
+        bench.fine("train", "plot", *words, "-o", "p.svg")
+        return re.findall(r"<text[^>]*>([^<]*)</text>", bench.read("p.svg"))
+
+    both = panels("ft-1.jsonl", "q1.jsonl")
+    equal([both.count(name) > 0 for name in ("accuracy", "f1", "exact")], [True, True, False])
+    assert "f1" not in panels("ft-1.jsonl") and "accuracy" not in panels("q1.jsonl")
+    banded = panels("ft-1.jsonl", "ft-2.jsonl", "ft-3.jsonl", "ft-4.jsonl", "--band")
+    assert {"accuracy", "f1", "ft (2), accuracy", "ft (2), f1"} <= set(banded), banded
+    contains(bench.fine("train", "plot", "ft-1.jsonl", "ft-3.jsonl", "--band", "-o", "p.svg").err, "note: --band: no two runs", "the same measure")
+
+
 def test_plot(bench):
     """Several runs, a band over seeds, a log file alone; what is no log is refused."""
     needs_figures(bench)

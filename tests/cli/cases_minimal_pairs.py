@@ -147,6 +147,8 @@ def test_one_sentence_twice_is_a_tie(bench):
     equal((found["pairs"], found["ties"], found["bad"], found["paradigms"][0]["right"]), (2, 1, 0, 0))
     contains(err, "1 pair has one sentence twice: a tie, which counts as wrong")
     assert "UID" not in err, err
+    _, rows, err = found_of(bench, pairs=[("The door was\0 open.", "The door was\0 opened.", "behind a NUL", None)])  # all of a sentence is scored
+    assert rows[0]["sentence_good"] != rows[0]["sentence_bad"] and "one sentence twice" not in err, (rows, err)
 
 
 def test_unknown_words_are_named(bench):
@@ -174,6 +176,22 @@ def test_bad_lines(bench):
     contains(result.strict()[1], "none of the lines can be used")
     equal(result.code, 3)
     assert not {"s.json", "p.jsonl"} & set(bench.files()), bench.files()
+
+
+def test_names_of_pairs(bench):
+    """A paradigm and a term are texts without NUL, or the pair has a problem; no term is none, also as null or empty."""
+    def pair(**names):
+        return json.dumps({"sentence_good": "a b", "sentence_bad": "b a", "UID": "x", **names}) + "\n"
+
+    wrong = [({"UID": 5}, '"UID" is no text'), ({"UID": None}, '"UID" is no text'), ({"UID": "p\0one"}, '"UID" holds a NUL character'),
+             ({"UID": "p\0two"}, '"UID" holds a NUL character'), ({"linguistics_term": 5}, '"linguistics_term" is no text'),
+             ({"linguistics_term": ["a"]}, '"linguistics_term" is no text'), ({"linguistics_term": "a\0b"}, '"linguistics_term" holds a NUL character')]
+    path = bench.write("names.jsonl", "".join(pair(**names) for names, _ in wrong) + pair(linguistics_term=None) + pair(linguistics_term=""))
+    out, err = bench.expect(3, "eval", DEMO, "--minimal-pairs", path, "--json").strict()
+    found = json.loads(out)
+    equal((found["pairs"], found["bad"], found["terms"], [g["name"] for g in found["paradigms"]]), (2, len(wrong), [], ["x"]))
+    for number, (_, said) in enumerate(wrong, 1):
+        contains(err.split(f"line {number}: ")[1].split("\n")[0], said)
 
 
 def test_what_does_not_go_together(bench):

@@ -285,6 +285,13 @@ def test_what_has_no_use_is_said(bench):
     bench.write("three.tsv", "1\ta\n0\tc\n")
     assert "note: --" not in bench.fine(*words, "--eval", "three.tsv", "--stop-at", "1", "-o", "n").err
     contains(bench.fine(*words, "--stop-at", "2", "-o", "s").err, "note: --stop-at 2: the run ends before, with step 1")
+    said = bench.fine(*words, "--eval", "three.tsv", "--eval-every", "5", "--patience", "3", "--sift", "0", "--perturb", "raw", "--sift-step", "0.1", "-o", "p").err
+    contains(said, "note: --eval-every 5: held-out data is measured after the last step alone, step 1", "note: --patience: the run has 1 measurement, too few",
+             "note: --perturb: --sift 0 moves no input", "note: --sift-step: --sift 0")
+    assert "--sift-start" not in said, said
+    longer = [*words[:7], "5", *TRAIN, "--eval", "three.tsv", "--eval-every", "2"]  # measured after 2, 4 and 5 steps
+    contains(bench.fine(*longer, "--patience", "2", "-o", "q").err, "note: --patience: the run has 3 measurements, too few")
+    assert "note: --" not in bench.fine(*longer, "--patience", "1", "--sift", "1", "--perturb", "raw", "-o", "r").err
     own = ["finetune", "sequence", "m", *words[3:5], *words[6:], "--learning-rate", "0", "-o", "k"]
     said = bench.fine(*own).err
     contains(said, "note: --learning-rate 0: no weight changes")

@@ -288,7 +288,7 @@ def measured(*head, **rows):
 
 TRAINED = ["--sequence-tokens", "48", "--batch-sequences", "2", "--steps", "3", "--threads", "1", "-o", "run"]
 RUNS = {
-    "eval-every": row("--eval-every", "2", beside=["--eval", "{held}"]), "sequence-tokens": row("--sequence-tokens", "32"), "batch-sequences": row("--batch-sequences", "3"),
+    "eval-every": [row("--eval-every", "2", beside=["--eval", "{held}"]), said("--eval-every", "5", beside=["--eval", "{held}"], alone=REFUSED)], "sequence-tokens": row("--sequence-tokens", "32"), "batch-sequences": row("--batch-sequences", "3"),
     "batch-tokens": row("--batch-tokens", "60"), "steps": row("--steps", "4"), "resume": refused("--resume"),
     "checkpoint-minutes": same(["--checkpoint-minutes", "0"], "a run that ends at once is over before"), "checkpoint-every": row("--checkpoint-every", "2"),
     "keep": row("--keep", "1", beside=["--checkpoint-every", "1"], alone=SAME), "keep-every": row("--keep-every", "1"), "stop-at": row("--stop-at", "2"),
@@ -298,8 +298,10 @@ RUNS = {
     "epsilon": row("--epsilon", "0.1"), "clip": row("--clip", "0.001"), "layer-decay": row("--layer-decay", "0.5"), "dropout": row("--dropout", "0.3"),
     "micro-tokens": same(["--micro-tokens", "48"], "parts of a step are the same bits"), "recompute": same(["--recompute"], "layers run twice are the same bits"),
     "virtual-shards": row("--virtual-shards", "1"), "json": row("--json"), "out": row("--out", "walk", tail=TRAINED[:-2], fails=2), "labels": told("--labels", "3"),
-    "sift": row("--sift", "1"), "perturb": row("--perturb", "raw", beside=["--sift", "1"]), "sift-step": row("--sift-step", "0.1", beside=["--sift", "1"]),
-    "sift-start": row("--sift-start", "0.5", beside=["--sift", "1"]), "patience": row("--patience", "1", beside=["--eval", "{held}", "--eval-every", "1", "--learning-rate", "0"], alone=REFUSED),
+    "sift": row("--sift", "1"),
+    **{name: [row("--" + name, value, beside=["--sift", "1"]), said("--" + name, value, beside=["--sift", "0"], alone=REFUSED)] for name, value in (("perturb", "raw"), ("sift-step", "0.1"), ("sift-start", "0.5"))},
+    "patience": [row("--patience", "1", beside=["--eval", "{held}", "--eval-every", "1", "--learning-rate", "0"], alone=REFUSED),
+                 said("--patience", "2", beside=["--eval", "{held}", "--eval-every", "1", "--learning-rate", "0"], alone=REFUSED)],
 }
 LANGUAGE = {
     "file": row(input=["--file", "{X}/more.txt"]), "eval": row("--eval", "{X}/held.txt"), "sequences": row("--sequences", "lines"), "masking": row("--masking", "uniform"),
@@ -317,8 +319,8 @@ def training(words, case, held, /, **rows):
     learned = {} if words[0] == "train" else {"examples": row(input=["--examples", held]), "cut": row("--cut", tail=cut, fails=3), "drop": refused("--drop", "embeddings.LayerNorm*"), "sequence-tokens": refused("--sequence-tokens", "12"),
                                                      **({} if words[1] == "qa" else {"batch-tokens": row("--batch-tokens", "45")})}
     found = {**RUNS, **of_batches, **learned, "eval": row("--eval", held), **rows}
-    for name, one in found.items():
-        found[name] = dataclasses.replace(one, beside=[word.replace("{held}", held) for word in one.beside])
+    for name, given in found.items():
+        found[name] = [dataclasses.replace(one, beside=[word.replace("{held}", held) for word in one.beside]) for one in (given if isinstance(given, list) else [given])]
     return found
 
 
@@ -339,7 +341,7 @@ def commands():
             "shards": row("--shards", "2", both=["--file", "{X}/lines.txt"], beside=["--shard", "1"], tail=["-o", "o.npy"], fails=2)}),
         "tokenize": task("tokenize", "sequence", TEXT, **{
             "strict": refused("--strict", both=["--file", "{X}/broken.txt"])}),
-        "fill-mask": task("fill-mask", "mlm", MASKED, **masked, **{"mlm-decoder": decoder, "compare": row("--compare")}),
+        "fill-mask": task("fill-mask", "mlm", MASKED, **masked, **{"mlm-decoder": decoder, "compare": [row("--compare"), refused("--compare", both=["--text", MASKED, "--mlm-decoder", "plain"])]}),
         "detect": task("detect", "rtd", TEXT, threshold=row("--threshold", "0.01")),
         "classify": task("classify", "sequence", TEXT, "--top", "2", choice=refused("--choice", "a boat", "--choice", "the sea"), **{"multi-label": row("--multi-label")}),
         "tag": task("tag", "token", TEXT, grouping=row("--grouping", "none")),
@@ -354,7 +356,8 @@ def commands():
             "ablate": row("--ablate", "c2p@all", tail=["--json"])}),
         "attribute": task("attribute", "mlm", SEEN_MASKED, "--json", "--steps", "4", **{
             **look_rows("--steps", "4"), "head": refused("--head", "sequence"), "class": told("--class", "1"), "answer": row("--answer", "a"), "token": told("--token", "2"), "of": row("--of", "log-probability"),
-            "mlm-decoder": decoder, "method": row("--method", "gradient-input", tail=["--json"]), "baseline": row("--baseline", "zero"), "parts": row("--parts", "words"), "steps": row("--steps", "8", tail=["--json"]),
+            "mlm-decoder": decoder, "method": row("--method", "gradient-input", tail=["--json"]), "baseline": [row("--baseline", "zero"), told("--baseline", "zero", beside=["--parts", "distances"], alone=CHANGES)], "parts": row("--parts", "words"),
+            "steps": [row("--steps", "8", tail=["--json"]), said("--steps", "8", tail=["--json"], beside=["--method", "gradient-input"], alone=CHANGES)],
             "anonymous": [looks("--anonymous", tail=["--steps", "4", "-o", "p.svg"]), told("--anonymous")], "numbers": row("--numbers", "n.csv"), "latex": [row("--latex", "t.tex", tail=["--steps", "4", "-o", "p.pdf"]), told("--latex", "t.tex")],
             "text": [row(input=["--text", MASKED]), row("--text", MASKED)], "file": row(input=["--file", "{X}/masked.txt"]), "jsonl": masked["jsonl"], "strict": masked["strict"],
             "max-tokens": row("--max-tokens", "12"), "precision": refused("--precision", "int8"), "json": row("--json", tail=["--steps", "4"])}),

@@ -63,11 +63,56 @@ for (const tier of await usableTiers()) {
     check(/closed/.test(after), `${tier}: a closed model says ${after}`);
 }
 
+/* Candidates are those of the text that was encoded or explored last, whatever was tokenized or failed since. */
+const wrong = (act) => { try { act(); return 'nothing'; } catch (error) { return error.message; } };
+{
+    const model = await Model.open(files), first = 'the captain [MASK] the ship', second = 'we went to the [MASK]';
+    check(/no text is encoded/.test(wrong(() => model.candidates())), `candidates before a text: ${wrong(() => model.candidates())}`);
+    model.tokenize(first);
+    check(/no text is encoded/.test(wrong(() => model.candidates())), `candidates of tokens alone: ${wrong(() => model.candidates())}`);
+    const answers = (text, ablations) => { model.encode(text, {ablations}); return JSON.stringify(model.candidates(2)); };
+    const other = answers(second), without = answers(first, 'c2p@all'), full = answers(first);
+    const still = (what, act, expected) => { act(); const found = JSON.stringify(model.candidates(2)); check(found === expected, `${what}: ${found}, not ${expected}`); };
+    check(new Set([other, without, full]).size === 3, 'three texts have the same candidates');
+    still('after tokenize', () => model.tokenize(second), full);
+    still('after two of them', () => { model.tokenize('a'); model.tokenize(second, first); }, full);
+    still('after unknown ablations', () => check(/c9p/.test(wrong(() => model.encode(second, {ablations: 'c9p@all'}))), 'c9p is no term'), full);
+    still('after explore', () => model.explore(second), other);
+    still('after explore that fails', () => wrong(() => model.explore(first, {ablations: 'c9p@all'})), other);
+    still('after encode with ablations', () => model.encode(first, {ablations: 'c2p@all'}), without);
+
+    /* What would change nothing, or is of another type, is refused. */
+    const refuses = (pattern, act) => check(pattern.test(wrong(act)), `${act}: ${wrong(act)}`);
+    refuses(/candidates: the option 'emd' is unknown; known are: decoder/, () => model.candidates(2, {emd: true}));
+    for (const decoder of ['emd', 'plain', 0, null]) refuses(/candidates: decoder is .*; expected true or false/, () => model.candidates(2, {decoder}));
+    refuses(/candidates: the last argument is false; expected an object of options: decoder/, () => model.candidates(2, false));
+    for (const call of ['encode', 'explore']) {
+        refuses(/: the option 'ablation' is unknown; known are: pair, ablations/, () => model[call](first, {ablation: 'c2p@all'}));
+        refuses(/: the last argument is 'c2p@all'; expected an object/, () => model[call](first, 'c2p@all'));
+        for (const ablations of [null, ['c2p@all'], 'c2p@all\0,p2c@all']) refuses(/: ablations is .*; expected a string/, () => model[call](first, {ablations}));
+        refuses(/: pair is 7; expected a string or null/, () => model[call](first, {pair: 7}));
+    }
+    for (const call of ['encode', 'explore', 'tokenize'])
+        for (const text of [undefined, null, 5, ['a'], {}]) refuses(new RegExp(`^${call}: text is .*; expected a string`), () => model[call](text));
+    refuses(/tokenize: pair is an object; expected a string or null/, () => model.tokenize('a', {pair: 'b'}));
+    still('after what was refused', () => model.candidates(2, {decoder: undefined}), without);
+    model.encode(first, {pair: null, ablations: undefined});
+    still('with decoder', () => check(JSON.stringify(model.candidates(2, {decoder: true})) === full, 'the decoder is the default'), full);
+    model.close();
+}
+
 const refused = async (what, pattern, list, options) => {
     const message = await Model.open(list, options).then(() => 'nothing', (error) => error.message);
     check(pattern.test(message), `${what}: ${message}`);
 };
 await refused('unknown precision', /'half' is unknown; known are float32/, files, {precision: 'half'});
+await refused('a misspelt option', /open: the option 'presicion' is unknown; known are: precision, tier, module, onProgress/, files, {presicion: 'int8'});
+await refused('a precision alone', /open: the last argument is 'int8'; expected an object/, files, 'int8');
+await refused('a number as precision', /open: precision is 8; expected float32, int16, int8/, files, {precision: 8});
+await refused('progress that is no function', /open: onProgress is true; expected a function/, files, {onProgress: true});
+await refused('no folder', /open: the first argument is undefined; expected a folder's path, or names and bytes/, undefined);
+await refused('a file of text', /open: the file 'config.json' is an array; expected a name and a Uint8Array/, [['config.json', '{}']]);
+await refused('names alone', /open: a file is 'config.json'; expected a name and a Uint8Array/, ['config.json']);
 await refused('unknown tier', /'avx2' cannot be used here/, files, {tier: 'avx2'});
 await refused('no files', /\S{10}|\S+ \S+/, []);
 await refused('a module that is none', /./, files, {module: new Uint8Array(4)});

@@ -79,6 +79,12 @@ export interface TextOptions {
     ablations?: string;
 }
 
+export interface CandidateOptions {
+    /** true (default): by the Enhanced Mask Decoder; false: by the plain head. */
+    decoder?: boolean;
+}
+
+/** Options of other names, and values of other types, are refused. */
 export class Model {
     /** Names and bytes of the files of a model's folder; in Node the folder's path, too. Weights come from safetensors. */
     static open(files: string | Iterable<[string, Uint8Array]> | Record<string, Uint8Array>, options?: OpenOptions): Promise<Model>;
@@ -86,7 +92,7 @@ export class Model {
     tokenize(text: string, pair?: string | null): Tokens;
     encode(text: string, options?: TextOptions): Encoded;
     explore(text: string, options?: TextOptions): Explored;
-    /** For every [MASK] of the text that was encoded last. */
-    candidates(top?: number, options?: { decoder?: boolean }): Candidates[];
+    /** For every [MASK] of the text that was encoded or explored last; tokenize() changes nothing of it. */
+    candidates(top?: number, options?: CandidateOptions): Candidates[];
     close(): void;
 }

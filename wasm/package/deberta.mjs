@@ -30,6 +30,34 @@ async function instantiate(module, onProgress) {
     return exports;
 }
 
+/* ------------------------------------------------------------------------------------------------------ what is given */
+
+/* What an argument or an option may be, and how a message says it. The module would read a text up to its first NUL. */
+const isText = (value) => typeof value === 'string', isName = (value) => isText(value) && !value.includes('\0');
+const TEXT = [isText, 'a string'], PAIR = [(value) => value === null || isText(value), 'a string or null'];
+const TEXT_OPTIONS = {pair: PAIR, ablations: [isName, "a string such as 'c2p@all', without NUL"]};
+const DECODER_OPTIONS = {decoder: [(value) => typeof value === 'boolean', 'true or false']};
+const OPEN_OPTIONS = {precision: [isText, PRECISIONS.join(', ')], tier: TEXT, module: [(value) => typeof value === 'object', 'the bytes of a module, or a compiled one'],
+    onProgress: [(value) => typeof value === 'function', 'a function']};
+const FILES = [(value) => isText(value) || typeof value === 'object' && value !== null, "a folder's path, or names and bytes of files"];
+const FILE = [(value) => Array.isArray(value) && isName(value[0]) && ArrayBuffer.isView(value[1]) && value[1].BYTES_PER_ELEMENT === 1, 'a name and a Uint8Array'];
+
+function expect(call, name, value, [fits, expected]) {
+    if (fits(value)) return;
+    const found = isText(value) ? `'${value}'` : Array.isArray(value) ? 'an array' : typeof value === 'object' && value ? 'an object' : String(value);
+    throw new Error(`${call}: ${name} is ${found}; expected ${expected}`);
+}
+
+/* An option of another name would change nothing, so it is refused; one that is undefined has its default. */
+function expectOptions(call, options, known) {
+    const names = Object.keys(known).join(', ');
+    expect(call, 'the last argument', options, [(value) => typeof value === 'object' && value !== null, `an object of options: ${names}`]);
+    for (const name in options) {
+        if (!Object.hasOwn(known, name)) throw new Error(`${call}: the option '${name}' is unknown; known are: ${names}`);
+        if (options[name] !== undefined) expect(call, name, options[name], known[name]);
+    }
+}
+
 /* The files of a model's folder, in Node. */
 export async function readFolder(folder) {
     const fs = await import('node:fs/promises'), path = await import('node:path');
@@ -45,13 +73,17 @@ export class Model {
 
     constructor(exports) { this.#x = exports; }
 
-    static async open(files, {precision = 'float32', tier, module, onProgress = () => {}} = {}) {
+    static async open(files, options = {}) {
+        expect('open', 'the first argument', files, FILES);
+        expectOptions('open', options, OPEN_OPTIONS);
+        const {precision = 'float32', tier, module, onProgress = () => {}} = options;
         const number = PRECISIONS.indexOf(precision), tiers = await usableTiers(), chosen = tier ?? tiers[0];
         if (number < 0) throw new Error(`precision '${precision}' is unknown; known are ${PRECISIONS.join(', ')}`);
         if (!tiers.includes(chosen)) throw new Error(`the tier '${chosen}' cannot be used here; usable are: ${tiers.join(', ') || 'none'}`);
         const list = typeof files === 'string' ? await readFolder(files) : Symbol.iterator in files ? [...files] : Object.entries(files);
-        const total = list.reduce((sum, [, bytes]) => sum + bytes.length, 0);
+        const total = list.reduce((sum, file) => sum + (file?.[1]?.length ?? 0), 0);
         if (total > MOST_BYTES) throw new Error(`the model has ${(total / 1e9).toFixed(1)} GB; a module has at most 4 GB of memory, of which a model may take 3`);
+        for (const file of list) expect('open', Array.isArray(file) && isText(file[0]) ? `the file '${file[0]}'` : 'a file', file, FILE);
         const model = new Model(await instantiate(await compile(chosen, module), onProgress));
         for (const [name, bytes] of list) model.#addFile(name, bytes);
         model.#do((x) => x.model_open(number));
@@ -63,13 +95,17 @@ export class Model {
     get about() { return this.#about; }
 
     tokenize(text, pair = null) {
-        this.#withTexts([text, pair], (x, at, bytes, pairAt, pairBytes) => x.tokenize(at, bytes, pairAt, pairBytes));
+        this.#setText('tokenize', text, pair);
         this.#do((x) => x.tokens_describe());
         return this.#answer();
     }
 
-    encode(text, {pair = null, ablations = ''} = {}) {
-        const tokens = this.tokenize(text, pair), columns = this.about.hidden_size;
+    encode(text, options = {}) {
+        expectOptions('encode', options, TEXT_OPTIONS);
+        const {pair = null, ablations = ''} = options, columns = this.about.hidden_size;
+        this.#setText('encode', text, pair);
+        this.#do((x) => x.tokens_describe());
+        const tokens = this.#answer();
         this.#withTexts([ablations], (x, at) => x.encode(at));
         const from = this.#x.hidden() >>> 0, stride = this.#x.hidden_stride() >>> 0, hidden = new Float32Array(tokens.n * columns);
         for (let t = 0; t < tokens.n; t++)
@@ -78,15 +114,19 @@ export class Model {
         return {...tokens, columns, hidden, sha256: this.#answer().sha256};
     }
 
-    explore(text, {pair = null, ablations = ''} = {}) {
-        this.#withTexts([text, pair], (x, at, bytes, pairAt, pairBytes) => x.tokenize(at, bytes, pairAt, pairBytes));
+    explore(text, options = {}) {
+        expectOptions('explore', options, TEXT_OPTIONS);
+        const {pair = null, ablations = ''} = options;
+        this.#setText('explore', text, pair);
         this.#withTexts([ablations], (x, at) => x.explore(at));
         const about = this.#answer(), at = this.#x.cells() >>> 0;
         return {...about, bytes: new Uint8Array(this.#x.memory.buffer).slice(at, at + (this.#x.cells_bytes() >>> 0))};
     }
 
-    candidates(top = 5, {decoder = true} = {}) {
+    candidates(top = 5, options = {}) {
         if (!Number.isInteger(top) || top < 1 || top >= 2 ** 32) throw new Error(`candidates: ${top} is no number of tokens; expected 1, 2, ...`);
+        expectOptions('candidates', options, DECODER_OPTIONS);
+        const {decoder = true} = options;
         this.#do((x) => x.candidates(top, Number(decoder)));
         return this.#answer();
     }
@@ -134,6 +174,12 @@ export class Model {
         } finally {
             for (const [at] of places) if (at && this.#x) this.#x.give(at);
         }
+    }
+
+    #setText(call, text, pair) {
+        expect(call, 'text', text, TEXT);
+        expect(call, 'pair', pair, PAIR);
+        this.#withTexts([text, pair], (x, at, bytes, pairAt, pairBytes) => x.tokenize(at, bytes, pairAt, pairBytes));
     }
 
     /* The bytes stay: the model reads its files in place. */
