@@ -313,7 +313,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         if measured and opened.get("precision", "float32") != "float32":
             raise UnsupportedError("influence and behaviour are measured in float32: open the model without precision=")
         if measured and self.ablated:
-            given = {"ablate": self.ablated, **given}
+            given["ablate"] = _program._without(self.ablated, given.get("ablate"))
         return _program.json_of("receptive-field", folder, **{"reference": opened.get("reference", "auto"), **given})
 
     def attribute(self, text: Any, pair: Optional[str] = None, **options: Any) -> "_attribution.Attribution":

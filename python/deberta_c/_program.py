@@ -33,8 +33,23 @@ _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes
 
 
 def _given(options: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns the options without those that are None or False, which mean that they are not given."""
-    return {name: value for name, value in options.items() if value is not None and value is not False}
+    """Returns the options by the names that they have here (class_ is class), without those that are None or False, which mean that they are
+    not given."""
+    found: Dict[str, Any] = {}
+    for given, value in options.items():
+        name = given.rstrip("_").replace("-", "_")
+        if value is None or (isinstance(value, (bool, np.bool_)) and not value):
+            continue
+        if name in found:
+            raise ArgumentError(f"{name}: is given twice, also as {given}")
+        found[name] = value
+    return found
+
+
+def _without(ablated: str, more: Any) -> Optional[str]:
+    """The terms that a model is without already and those that a call takes out, as one option; None: none. Of several for one place the last
+    counts, which is the one of the call."""
+    return ",".join(filter(None, (ablated, _word("ablate", more) if more is not None else ""))) or None
 
 
 def _words(options: Dict[str, Any]) -> List[str]:
@@ -134,8 +149,7 @@ def _subtracted(options: Dict[str, Any], given: Dict[str, Any]) -> Dict[str, Any
         if opened.get(name) != given.get(name):
             raise UnsupportedError(f"minus: both models are opened in the same way, and {name}= differs: {given.get(name)!r} and {opened.get(name)!r} "
                                    "(None: by default)")
-    without = ",".join(filter(None, (other.ablated, options.get("minus_ablate"))))
-    return {**options, "minus": folder, **({"minus_ablate": without} if without else {})}
+    return {**options, "minus": folder, "minus_ablate": _without(other.ablated, options.get("minus_ablate"))}
 
 
 def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
@@ -245,10 +259,9 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
     and heads from 0. Raises ArgumentError for a closed model, for options that the program does not take and for an out= that is one of
     its inputs, UnsupportedError for a model opened with layers=."""
     folder, given = _opened_whole(model, "figures")
-    given["ablate"] = getattr(model, "ablated", "") or None
     options = _given(options)
     words, title = _texts_of_figure(text, pair, kind, options)
-    options = {**given, **_subtracted(options, given)}
+    options = {**given, **_subtracted(options, given), "ablate": _without(getattr(model, "ablated", ""), options.get("ablate"))}
     out = None if out is False else out
     if "latex" in options and out is None:
         raise ArgumentError("latex: the file includes the figure by its name: give out=, too")
@@ -283,10 +296,9 @@ def trace(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> 
     """`deberta attention trace` as a dictionary (docs/json.md, deberta-trace/1), whose measures and shares are arrays: states [L + 1, tokens],
     heads, c2c, c2p, p2c [L, A], NaN where nothing was patched."""
     folder, given = _opened_whole(model, "traces")
-    given["ablate"] = getattr(model, "ablated", "") or None
     options = _given(options)
     words, _ = _texts_of_figure(text, pair, "trace", options)
-    found = json_of("attention", "trace", folder, *words, **{**given, **options})
+    found = json_of("attention", "trace", folder, *words, **{**given, **options, "ablate": _without(getattr(model, "ablated", ""), options.get("ablate"))})
     for grids in (found["measures"], found["shares"]):
         grids.update({name: np.array(grid, np.float64) for name, grid in grids.items() if name != "together"})
     return found
