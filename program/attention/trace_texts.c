@@ -276,6 +276,20 @@ static bool asks_for_word(const text_work *w)
     return w->list && asked_masks(&w->words, &place) == 1 && w->source->info.tasks_present & words;
 }
 
+/* Notes that the text is classified because its [MASK] was cut off, whose word would be asked for otherwise. */
+static void note_cut_mask(const text_work *w)
+{
+    const unsigned words = 1u << DEBERTA_TASK_MLM | 1u << DEBERTA_TASK_MLM_EMD;
+    size_t place;
+    if (!w->list || !w->list->dropped || w->asked->trace.label || !(w->source->info.tasks_present & words)) return;
+    const char *mask = deberta_tokenizer_token(
+        w->input->tokenizer, deberta_tokenizer_special_id(w->input->tokenizer, DEBERTA_SPECIAL_MASK), NULL);
+    const bool was_there = mask && (strstr(w->given.text, mask) || (w->given.pair && strstr(w->given.pair, mask)));
+    if (was_there && asked_masks(&w->words, &place) == 0)
+        say_note(w->options,
+                 "note: --max-tokens cuts the text before its %s: its label is followed, not the word there", mask);
+}
+
 static void find_answer(const text_work *w)
 {
     const attention_options *asked = w->asked;
@@ -285,6 +299,7 @@ static void find_answer(const text_work *w)
     const bool classifies =
         asked->trace.label || (!asked->trace.answer && tasks & 1u << DEBERTA_TASK_SEQUENCE && !asks_for_word(w));
     if (classifies) {
+        note_cut_mask(w);
         find_classes(w, answer);
         return;
     }

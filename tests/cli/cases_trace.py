@@ -172,6 +172,9 @@ def test_words_that_a_cut_took(bench):
     twice = traced(bench, "--text", "the boy saw a [MASK] and the boy sat", "--mask-word", "boy", "--quiet", "--max-tokens", "8", "--what", "states", "--layers", "0")
     assert twice["corrupted_tokens"][2] == "[MASK]", "the model sees the word once"
     check_message(bench.run("attention", "trace", DEMO, "--text", text, "--mask-word", "boy", "--answer", "store", "--quiet", "--max-tokens", "6", "--json"), 3, ["the text as it was cut has 0 [MASK]"])
+    for more, noted in (((), True), (("--class", "1"), False)):
+        said = bench.fine("attention", "trace", DEMO, *base, "--mask-word", "boy", "--max-tokens", "6", *more, "--json").err
+        assert ("--max-tokens cuts the text before its [MASK]: its label is followed" in said) == noted, said
 
 
 def test_a_cut_hides_no_pieces(bench):
