@@ -6,7 +6,7 @@ import math
 import os
 import random
 
-from helpers import DEMO, Picture, check_message, needs_figures
+from helpers import DEMO, Picture, check_message, make_model, needs_figures
 
 REQUIRES = (needs_figures,)
 DISCRIMINATOR = os.path.join(os.path.dirname(DEMO), "discriminator")
@@ -184,6 +184,17 @@ def test_a_cut_hides_no_pieces(bench):
         check_message(said, 3, ["mall", "2 tokens"])
     check_message(bench.run("attention", "trace", DEMO, "--text", "the old [MASK] told a story", "--corrupted", "the mall [MASK] told a story", "--quiet", "--max-tokens", "6", "--json"), 2,
                   ["the corrupted text has 9 tokens and the clean one 8"])
+
+
+def test_a_character_of_several_tokens(bench):
+    """Of a character that is spelled in bytes every token belongs to the word, and it is no word of one token."""
+    folder = bench.shared("bytes", lambda path: make_model(path, "33", "spm-bytefallback", 3001))
+    for text, places in (("a \U0001f600 b [MASK]", [3, 4, 5, 6]), ("\U0001f600 b [MASK]", [2, 3, 4, 5])):
+        found = traced(bench, "--text", text, "--mask-word", "\U0001f600", "--at", "1", "--what", "states", "--layers", "0", model=folder)
+        masks = [place for place, name in enumerate(found["corrupted_tokens"]) if name == "[MASK]"]
+        assert masks[:-1] == places, (masks, found["corrupted_tokens"])
+    check_message(bench.run("attention", "trace", folder, "--text", "a [MASK] b", "--mask-word", "b", "--answer", "\U0001f600", "--json"), 3, ["is 4 tokens in the place of [MASK]"])
+    assert traced(bench, "--text", "a \U0001f600 b [MASK]", "--mask-word", "b", "--at", "1", "--what", "states", "--layers", "0", model=folder)["corrupted_tokens"].count("[MASK]") == 2
 
 
 def test_digits_are_a_word_of_a_text(bench):

@@ -31,10 +31,21 @@ static const char *segment_of(const asked_text *in, size_t t)
     return in->tokens->token_types[t] ? in->given->pair : in->given->text;
 }
 
-/* Returns true if token t overlaps a range of a segment's bytes. */
+/* Returns true for SentencePiece's space before a text, which is of no character and of no word. */
+static bool is_added_space(const deberta_tokens *tokens, size_t t)
+{
+    size_t bytes;
+    const char *name = deberta_tokens_text(tokens, t, &bytes);
+    return bytes == strlen("\u2581") && memcmp(name, "\u2581", bytes) == 0;
+}
+
+/* Returns true if token t overlaps a range of a segment's bytes. Of several tokens made of one character all but the
+ * last have empty spans at its beginning. */
 static bool overlaps(const asked_text *in, size_t t, const char *segment, deberta_span range)
 {
     if (in->tokens->roles[t] == DEBERTA_TOKEN_FRAME || segment_of(in, t) != segment) return false;
+    const deberta_span given = in->tokens->byte_spans[t];
+    if (given.begin == given.end && given.begin == range.begin) return !is_added_space(in->tokens, t);
     const deberta_span span = deberta_token_place(in->tokens, t, segment).bytes;
     return span.begin < range.end && range.begin < span.end;
 }
