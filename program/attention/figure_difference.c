@@ -7,6 +7,7 @@
 
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"
+#include "program/frame/input/input.h"
 
 /* The subtracted side. Where only the source is ablated, this is the side from which the source is subtracted. */
 typedef struct other_side {
@@ -58,6 +59,83 @@ static void choose_shared(figure_source *source, figure_sheet *sheet, const debe
     }
 }
 
+/* ----------------------------------------------------------------------------------------- what ids mean in both models */
+
+/* Returns the tokenizer of a model; NULL: it has none. */
+static deberta_tokenizer *open_tokenizer(const figure_source *source, const char *folder)
+{
+    deberta_tokenizer *tokenizer = NULL;
+    deberta_error error = {0};
+    if (strncmp(folder, "synthetic:", 10) == 0) return NULL;
+    const deberta_status status = deberta_tokenizer_open(&tokenizer, folder, &error);
+    if (status != DEBERTA_E_FILE) must(source->options, status, &error);
+    return tokenizer;
+}
+
+static const char *spelling(const figure_source *source, const deberta_tokenizer *tokenizer, int32_t id)
+{
+    size_t bytes;
+    const char *name = deberta_tokenizer_token(tokenizer, id, &bytes);
+    return name ? options_text(source->options, "'%.*s'", (int)bytes, name) : "no token";
+}
+
+/* Refuses a model whose tokenizer makes other tokens of the text: both models are given the ids of the first. */
+static void compare_text(const figure_source *source, const other_side *other, const deberta_tokenizer *its)
+{
+    const attention_options *asked = source->asked;
+    const size_t row = source->view.row;
+    const deberta_tokens *own = source->input.token_lists[row];
+    const deberta_text text =
+        input_text(&asked->reading, &source->input, row, input_token_limit(&asked->reading, &source->info));
+    deberta_tokens *tokens = NULL;
+    deberta_error error = {0};
+    must(source->options, deberta_tokenize(&tokens, its, &text, &error), &error);
+    size_t t = 0;
+    while (t < own->count && t < tokens->count && own->ids[t] == tokens->ids[t] &&
+           own->token_types[t] == tokens->token_types[t])
+        t++;
+    if (t < own->count || t < tokens->count)
+        option_wrong(source->options, &asked->against,
+                     "the tokenizer of %s reads the text otherwise: token %zu is %s (id %d) there, and %s (id %d) for "
+                     "%s. A difference is of the same tokens: give a model of the same tokenizer, or the text as --ids",
+                     other->info.name, t, t < tokens->count ? spelling(source, its, tokens->ids[t]) : "none",
+                     t < tokens->count ? (int)tokens->ids[t] : -1,
+                     t < own->count ? spelling(source, source->input.tokenizer, own->ids[t]) : "none",
+                     t < own->count ? (int)own->ids[t] : -1, source->info.name);
+    deberta_tokens_free(&tokens);
+}
+
+/* Notes the first id that is another token in the other model: ids are taken as they are given. */
+static void compare_ids(const figure_source *source, const other_side *other, const deberta_tokenizer *its)
+{
+    deberta_tokenizer *own = open_tokenizer(source, source->options->arguments[0]);
+    const int32_t *ids = source->input.ids + source->view.first_token;
+    for (size_t t = 0; own && t < source->view.span[1]; t++) {
+        const char *here = spelling(source, own, ids[t]), *there = spelling(source, its, ids[t]);
+        if (strcmp(here, there) == 0) continue;
+        say_note(source->options, "note: --minus: id %d is %s in %s and %s in %s: the ids are taken as they are",
+                 (int)ids[t], here, source->info.name, there, other->info.name);
+        break;
+    }
+    deberta_tokenizer_free(&own);
+}
+
+/* Checks that ids are the same tokens for both models. Those of a made-up model stand for no words. */
+static void compare_tokenizers(const figure_source *source, const other_side *other)
+{
+    deberta_tokenizer *its = open_tokenizer(source, source->asked->against);
+    if (its && source->input.token_lists)
+        compare_text(source, other, its);
+    else if (its)
+        compare_ids(source, other, its);
+    else if (source->input.token_lists && strncmp(source->asked->against, "synthetic:", 10) != 0)
+        say_note(source->options, "note: --minus: %s has no tokenizer: it is given the ids that the text has in %s",
+                 other->info.name, source->info.name);
+    deberta_tokenizer_free(&its);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- both sides */
+
 /* Opens the other model. source_open_capture checks layers and heads, since models may have more than those shown. */
 static void open_other_model(figure_source *source, figure_sheet *sheet, other_side *other)
 {
@@ -70,6 +148,8 @@ static void open_other_model(figure_source *source, figure_sheet *sheet, other_s
         option_wrong(source->options, &source->asked->against,
                      "%s knows %zu tokens, %s %zu: ids would mean other things", its->name, its->vocabulary_size,
                      own->name, own->vocabulary_size);
+    source_note_row(source);
+    compare_tokenizers(source, other);
     choose_shared(source, sheet, its);
     other->session = source_open_session(source, &other->options, other->model, DEBERTA_OBSERVE_ATTENTION);
     other->view = source->view;

@@ -79,6 +79,12 @@ static void figure_source_choose(figure_source *source)
 
 /* -------------------------------------------------------------------------------------------------------- opening */
 
+void source_note_row(const figure_source *source)
+{
+    if (source->input.rows > 1 && !option_given(source->options, &source->asked->row))
+        say_note(source->options, "note: row 0 of %zu is drawn; --row N draws another", source->input.rows);
+}
+
 void source_open(figure_source *source, const attention_options *asked, bool all_rows)
 {
     const common_options *options = &asked->reading.common;
@@ -86,8 +92,7 @@ void source_open(figure_source *source, const attention_options *asked, bool all
     *source = (figure_source){.asked = asked, .options = options};
     source->model = source_open_model(source, options, options->arguments[0], &source->info);
     input_read(&asked->reading, options->arguments[0], &source->info, &source->input);
-    if (source->input.rows > 1 && !all_rows && !option_given(options, &asked->row))
-        say_note(options, "note: row 0 of %zu is drawn; --row N draws another", source->input.rows);
+    if (!all_rows) source_note_row(source);
     source_must(source, token_view_make(&source->view, &source->input, asked->row, &asked->shown, &error), &error);
     figure_source_choose(source);
 }

@@ -33,6 +33,8 @@ typedef struct figure_source {
 /* Opens the model, reads the input, and applies the selection. all_rows: the figure shows more of the input than
  * --row. */
 void source_open(figure_source *source, const attention_options *asked, bool all_rows);
+/* Notes which row is drawn if there are several and none was asked for. */
+void source_note_row(const figure_source *source);
 void source_close(figure_source *source);
 /* Resets the source to its state before encoding, with the tokens that `asked` shows. */
 void source_restart(figure_source *source, const attention_options *asked);

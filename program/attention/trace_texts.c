@@ -38,13 +38,17 @@ static void find_word(const text_work *w, const void *member, const char *word, 
     }
     if (!w->list) option_wrong(w->options, member, "'%s' is no number: of ids, tokens are named by number", word);
     if (!*word) option_wrong(w->options, member, "expected a word of the text or the number of a token, found nothing");
-    const size_t count = asked_word_mark(&w->words, word, marked);
-    if (count == 1) return;
+    asked_count count;
+    deberta_error error = {0};
+    must(w->options, asked_word_mark(&w->words, word, marked, &count, &error), &error);
+    if (count.kept == 1) return;
+    if (!count.kept && count.cut)
+        option_wrong(w->options, member, "%s", asked_word_was_cut(w->options, &w->words, word));
     option_wrong(w->options, member,
-                 count ? "'%s' is %zu times in the text: name the token by its number "
-                         "(deberta tokenize shows them)"
-                       : "the word '%s' is %zu times in the text",
-                 word, count);
+                 count.kept ? "'%s' is %zu times in the text: name the token by its number "
+                              "(deberta tokenize shows them)"
+                            : "the word '%s' is %zu times in the text",
+                 word, count.kept);
 }
 
 /* Returns the next part of a list with commas, and advances *at. */
@@ -136,14 +140,17 @@ static deberta_tokens *tokenize(const text_work *w, const char *text)
     return tokens;
 }
 
+/* tokens: of the corrupted text, also those that were cut off, since a cut would hide that all places behind a word of
+ * more pieces have moved. */
 static void refuse_length(const text_work *w, size_t tokens)
 {
-    if (tokens == w->n) return;
+    const size_t clean = w->n + (w->list ? w->list->dropped : 0);
+    if (tokens == clean) return;
     option_wrong(
         w->options, &w->asked->trace.corrupted,
         "the corrupted text has %zu tokens and the clean one %zu; a place of one must be a place of the other: "
         "choose words of as many pieces (deberta tokenize shows them), or --mask-word, --swap or --noise",
-        tokens, w->n);
+        tokens, clean);
 }
 
 static void take_corrupted(const text_work *w)
@@ -151,7 +158,7 @@ static void take_corrupted(const text_work *w)
     const char *given = w->asked->trace.corrupted;
     if (w->list) {
         deberta_tokens *tokens = tokenize(w, given);
-        refuse_length(w, tokens->count);
+        refuse_length(w, tokens->count + tokens->dropped);
         int32_t *ids = options_take(w->options, w->n, sizeof *ids),
                 *types = options_take(w->options, w->n, sizeof *types);
         memcpy(ids, tokens->ids, w->n * sizeof *ids);
@@ -190,32 +197,40 @@ static size_t find_position(const text_work *w)
     const size_t masks = asked_masks(&w->words, &place);
     if (masks != 1)
         end_with(w->options, EXIT_INPUT,
-                 "the text has %zu [MASK], and an answer is looked for at one: write one, or choose with --at N",
-                 masks);
+                 "the text%s has %zu [MASK], and an answer is looked for at one: write one, or choose with --at N",
+                 w->list->dropped ? " as it was cut" : "", masks);
     return place;
 }
 
-/* Returns the token of a word in the place of [MASK], as the tokenizer would have it there. */
+/* Returns the id that an answer to ids is. */
+static int64_t id_of_answer(const text_work *w, const char *asked)
+{
+    const size_t vocabulary = w->source->info.vocabulary_size;
+    if (!is_number(asked) || strtoull(asked, NULL, 10) >= vocabulary)
+        option_wrong(w->options, &w->asked->trace.answer, "'%s' is no id; the vocabulary has %zu", asked, vocabulary);
+    return (int64_t)strtoull(asked, NULL, 10);
+}
+
+/* Returns the token of a word in the place of [MASK], as the tokenizer would have it there. Digits are a word, too: of
+ * a text nothing but words is asked. */
 static int64_t token_of_answer(const text_work *w, const char *word, size_t position)
 {
-    const void *member = &w->asked->trace.answer;
-    const size_t vocabulary = w->source->info.vocabulary_size;
-    if (!w->list || is_number(word)) {
-        if (!is_number(word) || strtoull(word, NULL, 10) >= vocabulary)
-            option_wrong(w->options, member, "'%s' is no id; the vocabulary has %zu", word, vocabulary);
-        return (int64_t)strtoull(word, NULL, 10);
-    }
+    if (!w->list) return id_of_answer(w, word);
     if (w->list->roles[position] == DEBERTA_TOKEN_FRAME)
-        option_wrong(w->options, member, "token %zu is of no segment: give the answer as an id", position);
+        option_wrong(w->options, &w->asked->trace.answer,
+                     "token %zu is of no segment, so that no word can stand there: give the text as --ids, and the "
+                     "answer as an id",
+                     position);
     int32_t id;
     size_t pieces;
     deberta_error error = {0};
     must(w->options, asked_word_fill(w->options, &w->words, position, word, &id, &pieces, &error), &error);
     if (id < 0 && pieces == 1)
-        end_with(w->options, EXIT_INPUT, "'%s' would be one token with the text beside [MASK]; give an id", word);
-    if (id < 0)
         end_with(w->options, EXIT_INPUT,
-                 "'%s' is %zu tokens in the place of [MASK]; expected a word of one token, or its id", word, pieces);
+                 "'%s' would be one token with the text beside [MASK]; expected a word of its own", word);
+    if (id < 0)
+        end_with(w->options, EXIT_INPUT, "'%s' is %zu tokens in the place of [MASK]; expected a word of one token",
+                 word, pieces);
     return id;
 }
 
@@ -261,6 +276,20 @@ static bool asks_for_word(const text_work *w)
     return w->list && asked_masks(&w->words, &place) == 1 && w->source->info.tasks_present & words;
 }
 
+/* Notes that the text is classified because its [MASK] was cut off, whose word would be asked for otherwise. */
+static void note_cut_mask(const text_work *w)
+{
+    const unsigned words = 1u << DEBERTA_TASK_MLM | 1u << DEBERTA_TASK_MLM_EMD;
+    size_t place;
+    if (!w->list || !w->list->dropped || w->asked->trace.label || !(w->source->info.tasks_present & words)) return;
+    const char *mask = deberta_tokenizer_token(
+        w->input->tokenizer, deberta_tokenizer_special_id(w->input->tokenizer, DEBERTA_SPECIAL_MASK), NULL);
+    const bool was_there = mask && (strstr(w->given.text, mask) || (w->given.pair && strstr(w->given.pair, mask)));
+    if (was_there && asked_masks(&w->words, &place) == 0)
+        say_note(w->options,
+                 "note: --max-tokens cuts the text before its %s: its label is followed, not the word there", mask);
+}
+
 static void find_answer(const text_work *w)
 {
     const attention_options *asked = w->asked;
@@ -270,6 +299,7 @@ static void find_answer(const text_work *w)
     const bool classifies =
         asked->trace.label || (!asked->trace.answer && tasks & 1u << DEBERTA_TASK_SEQUENCE && !asks_for_word(w));
     if (classifies) {
+        note_cut_mask(w);
         find_classes(w, answer);
         return;
     }

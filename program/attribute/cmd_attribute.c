@@ -186,31 +186,34 @@ static void note_mask(attribute_job *job, const asked_text *in)
 }
 
 /* Finds the token of --token: a number, or the first token of a word that the text has once. */
-static bool find_named(attribute_job *job, text_record *record, const asked_text *in, size_t *found)
+static bool find_named(attribute_job *job, text_record *record, const asked_text *in, size_t *found, deberta_error *err)
 {
     const char *asked = job->asked->token;
     char *end;
     *found = strtoull(asked, &end, 10);
     if (*asked >= '0' && *asked <= '9' && *end == 0 && *found < in->tokens->count) return true;
     bool *marked = options_take(job->run->options, in->tokens->count, sizeof *marked);
-    const size_t count = asked_word_mark(in, asked, marked);
-    for (*found = 0; count == 1 && *found < in->tokens->count; ++*found)
+    asked_count count;
+    must(job->run->options, asked_word_mark(in, asked, marked, &count, err), err);
+    for (*found = 0; count.kept == 1 && *found < in->tokens->count; ++*found)
         if (marked[*found]) return true;
-    if (count > 1)
-        text_record_spoil(record, "has the word '%s' %zu times: name the token by its number", asked, count);
+    if (count.kept > 1)
+        text_record_spoil(record, "has the word '%s' %zu times: name the token by its number", asked, count.kept);
+    else if (count.cut)
+        text_record_spoil(record, "%s", asked_word_was_cut(job->run->options, in, asked));
     else
         text_record_spoil(record, "has no token '%s', nor a token of that number", asked);
     return false;
 }
 
 /* Finds the token whose answer is explained. */
-static bool find_token(attribute_job *job, text_record *record, const asked_text *in, size_t *found)
+static bool find_token(attribute_job *job, text_record *record, const asked_text *in, size_t *found, deberta_error *err)
 {
     if (job->head == HEAD_SEQUENCE) {
         note_mask(job, in);
         return true;
     }
-    if (job->head != HEAD_MLM) return find_named(job, record, in, found);
+    if (job->head != HEAD_MLM) return find_named(job, record, in, found, err);
     const size_t count = asked_masks(in, found);
     if (count != 1)
         text_record_spoil(record, "the text%s has %zu %s, expected one", in->tokens->dropped ? " as it was cut" : "",
@@ -343,7 +346,7 @@ static deberta_status ask_text(attribute_job *job, task_text *text, deberta_attr
     if (job->task == DEBERTA_TASK_MLM_EMD) /* the Enhanced Mask Decoder adds absolute positions */
         DEBERTA_TRY(text_batches_check_length(&job->run->batches, &text->record, tokens->count,
                                               job->run->batches.info.max_positions, err));
-    if (text->record.problem || !find_token(job, &text->record, &in, &o->token)) return DEBERTA_OK;
+    if (text->record.problem || !find_token(job, &text->record, &in, &o->token, err)) return DEBERTA_OK;
     if (asked->class)
         read_class(job, o);
     else if (!asked->answer)

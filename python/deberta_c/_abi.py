@@ -226,11 +226,15 @@ def one_of(what: str, value: Any, *names: Optional[str]) -> int:
 
 
 def whole_number(what: str, value: Any, most: int = sys.maxsize, least: int = 0) -> int:
-    """Checks an option that counts something; None becomes 0, the library's default."""
-    found = 0 if value is None else value
-    if not isinstance(found, (int, np.integer)) or isinstance(found, bool) or not least <= found <= most:
+    """Checks a number that must be given."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
         raise ArgumentError(f"{what}: expected a number from {least} to {most}, found {value!r}")
-    return int(found)
+    return int(value)
+
+
+def thread_count(value: Any) -> int:
+    """Checks a number of threads; None becomes 0, the library's default."""
+    return 0 if value is None else whole_number("threads", value, MOST_THREADS)
 
 
 def size_or_default(what: str, value: Any, least: int = 1) -> int:

@@ -37,6 +37,17 @@ def integers(values: Any, what: str, kind: np.dtype = INT32) -> np.ndarray:
     return converted
 
 
+def token_numbers(rows: Any, texts: int) -> List[np.ndarray]:
+    """Returns the rows of `at`, one for each text."""
+    try:
+        count = len(rows)
+    except TypeError:  # one number, or what can be read once only
+        raise ArgumentError(f"at: expected a row of token numbers for each of {texts} texts, such as [[0, 3]] for one, found {rows!r:.60}") from None
+    if count != texts:
+        raise ArgumentError(f"at: {count} rows of token numbers, expected one for each of {texts} texts")
+    return [integers(row, "at", SIZE) for row in rows]
+
+
 def address(array: Optional[np.ndarray]) -> Optional[int]:
     return None if array is None else int(array.__array_interface__["data"][0])
 
@@ -122,9 +133,7 @@ class Frame:
 
     def asked(self, rows: Any) -> List[np.ndarray]:
         """Converts token numbers of the given rows into those of the computed rows. Heads have no answer for a hole."""
-        if len(rows) != len(self.rows):
-            raise ArgumentError(f"at: {len(rows)} rows of token numbers, expected one for each of {len(self.rows)} texts")
-        found = [integers(row, "at", SIZE) for row in rows]
+        found = token_numbers(rows, len(self.rows))
         for k, (places, kept) in enumerate(zip(found, self.rows)):
             if places.size and not 0 <= places.min() <= places.max() < len(kept):
                 raise ArgumentError(f"at: expected numbers of tokens below {len(kept)} for text {k}, found {places.tolist()[:8]}")

@@ -15,7 +15,7 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from . import _abi as abi, _as_built as as_built
-from ._abi import ArgumentError, UnsupportedError, library, whole_number
+from ._abi import ArgumentError, UnsupportedError, library, thread_count
 from ._as_built import DTYPES
 from ._inputs import address
 from ._ragged import Ragged, kind_of, numbers, values_of
@@ -106,7 +106,7 @@ def _open(base: Any, threads: Optional[int], precision: str) -> abi.Owned:
     tensors = [(name.encode(), one.data_ptr(), DTYPES.index(one.dtype), one.dim(),
                 *((abi.SIZE * max(one.dim(), 1))(*numbers) for numbers in (one.shape, one.stride()))) for name, one in weights.items()]
     config = {key: value for key, value in base.config.to_dict().items() if key not in NOT_THE_ENCODER_S}
-    options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index("hf"), threads=whole_number("threads", threads, abi.MOST_THREADS),
+    options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index("hf"), threads=thread_count(threads),
                         precision=abi.PRECISIONS.index(precision))
     opened = abi.Owned(library.model_free, weights["embeddings.word_embeddings.weight"])  # keeps the table alive, whatever the module does
     name = getattr(base.config, "_name_or_path", "") or type(base).__name__

@@ -1,6 +1,7 @@
 """Models: tokens, hidden states and attention of texts and ids. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 import ctypes
 import os
@@ -11,7 +12,7 @@ import numpy as np
 from . import _abi as abi
 from ._abi import ArgumentError, UnsupportedError, library, one_of, size_or_default, terminated, whole_number
 from . import _attribution, _program
-from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers
+from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers, token_numbers
 from ._session import Capture, Changes, Matrices, check_not_closed, parse_ablations
 from ._tasks import Tasks
 
@@ -51,7 +52,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     def __init__(self, path: "str | os.PathLike[str]", isa: Optional[str] = None, threads: Optional[int] = None, *,
                  reference: str = "auto", layers: Optional[int] = None, memory_limit: Optional[int] = None,
                  precision: str = "float32") -> None:
-        options = abi.sized(abi.ModelOptions, threads=whole_number("threads", threads, abi.MOST_THREADS), layers=size_or_default("layers", layers),
+        options = abi.sized(abi.ModelOptions, threads=abi.thread_count(threads), layers=size_or_default("layers", layers),
                             reference=one_of("reference", reference, *abi.REFERENCES), memory_limit_bytes=size_or_default("memory_limit", memory_limit),
                             precision=one_of("precision", precision, *abi.PRECISIONS))
         weights, folder = abi.Owned(library.model_free), terminated("path", path)
@@ -213,6 +214,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         if isinstance(logits, (bool, np.bool_)) or logits is None:
             found = self._widths() if logits else {}
         else:
+            if not isinstance(logits, (str, np.ndarray, collections.abc.Iterable)) or isinstance(logits, bytes):
+                raise ArgumentError(f"logits: expected True, the name of a head or several of these ({', '.join(abi.TASKS)}), found {logits!r:.60}")
             names = [logits] if isinstance(logits, str) else list(logits)
             tasks = [one_of("logits", name, *abi.TASKS) for name in names]
             for task in tasks:
@@ -313,7 +316,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         if measured and opened.get("precision", "float32") != "float32":
             raise UnsupportedError("influence and behaviour are measured in float32: open the model without precision=")
         if measured and self.ablated:
-            given = {"ablate": self.ablated, **given}
+            given["ablate"] = _program._without(self.ablated, given.get("ablate"))
         return _program.json_of("receptive-field", folder, **{"reference": opened.get("reference", "auto"), **given})
 
     def attribute(self, text: Any, pair: Optional[str] = None, **options: Any) -> "_attribution.Attribution":
@@ -374,9 +377,7 @@ class Asked:
         if rows is None:
             self.places, self.starts = np.arange(len(batch.ids), dtype=SIZE), batch.starts
             return
-        if len(rows) != len(lengths):
-            raise ArgumentError(f"at: {len(rows)} rows of token numbers, expected one for each of {len(lengths)} texts")
-        found = [integers(row, "at", SIZE) for row in rows]
+        found = token_numbers(rows, len(lengths))
         for k, (row, length) in enumerate(zip(found, lengths)):
             if row.size and not 0 <= row.min() <= row.max() < length:
                 raise ArgumentError(f"at: expected numbers of tokens below {length} for text {k}, found {row.tolist()[:8]}")
@@ -397,6 +398,8 @@ def _chosen(what: str, expected: str, given: Any, *counts: int) -> List[Tuple[in
         return list(np.ndindex(*counts)) if given else []
     try:
         several = [given] if len(counts) == 1 and isinstance(given, (int, np.integer)) and not isinstance(given, bool) else given
+        if any(isinstance(one, (bool, np.bool_)) for one in np.array(list(several), object).ravel()):  # NumPy takes True for 1
+            raise TypeError("a truth value")
         rows = np.transpose(list(several)) if len(several) else np.empty((len(counts), 0), int)
         places = np.ravel_multi_index(tuple(np.atleast_2d(rows)), counts)
     except (TypeError, ValueError):

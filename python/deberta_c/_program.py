@@ -4,6 +4,7 @@ Measuring must not share a process with Python, and drawing and receptive fields
 contracts (docs/json.md)."""
 from __future__ import annotations
 
+import functools
 import hashlib
 import html
 import json
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -33,15 +34,52 @@ _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes
 
 
 def _given(options: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns the options without those that are None or False, which mean that they are not given."""
-    return {name: value for name, value in options.items() if value is not None and value is not False}
+    """Returns the options by the names that they have here (class_ is class), without those that are None or False, which mean that they are
+    not given."""
+    found: Dict[str, Any] = {}
+    for given, value in options.items():
+        name = given.rstrip("_").replace("-", "_")
+        if value is None or (isinstance(value, (bool, np.bool_)) and not value):
+            continue
+        if name in found:
+            raise ArgumentError(f"{name}: is given twice, also as {given}")
+        found[name] = value
+    return found
 
 
-def _words(options: Dict[str, Any]) -> List[str]:
-    """Turns threads=2, heads=[0, 3], breakdown=True into --threads 2 --heads 0,3 --breakdown."""
-    given = {name.rstrip("_"): value for name, value in _given(options).items()}
-    return [word for name, value in given.items() for one in _repeats(name, value)
-            for word in (["--" + name.replace("_", "-")] + ([] if one is True else [_word(name, one)]))]
+def _without(ablated: str, more: Any) -> Optional[str]:
+    """The terms that a model is without already and those that a call takes out, as one option; None: none. Of several for one place the last
+    counts, which is the one of the call."""
+    return ",".join(filter(None, (ablated, _word("ablate", more) if more is not None else ""))) or None
+
+
+def _words(options: Dict[str, Any], values: Mapping[str, str]) -> List[str]:
+    """Turns threads=2, heads=[0, 3], breakdown=True into --threads 2 --heads 0,3 --breakdown. values: of _option_values. An option that takes
+    a value would take the next word of the command line for it; so what is given must be of the kind that it takes."""
+    return [word for name, value in _given(options).items() for one in _repeats(name, value)
+            for word in (["--" + name.replace("_", "-")] + _value_words(name, one, values.get(name.replace("_", "-"))))]
+
+
+def _value_words(name: str, given: Any, takes: Optional[str]) -> List[str]:
+    """Returns the value of an option as a word of a command line, or none of a flag. takes: the name of its value, "" for a flag, None where the
+    program has no such option, and says so."""
+    is_true = isinstance(given, (bool, np.bool_))
+    if is_true and takes:
+        raise ArgumentError(f"{name}: expected a value ({takes}), found {given!r}, which is for switches")
+    if not is_true and takes == "":
+        raise ArgumentError(f"{name}: is a switch: expected True or False, found {type(given).__name__} {given!r:.60}")
+    return [] if is_true else [_word(name, given)]
+
+
+@functools.lru_cache(maxsize=None)
+def _option_values(*command: str) -> Mapping[str, str]:
+    """Returns the options of a command and the names of their values, "" for those that are switches, from its --help."""
+    try:
+        done = subprocess.run([PROGRAM, *command, "--help"], capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    except OSError:
+        return {}  # the command itself will say that the program cannot be run
+    rows = re.findall(r"^ +(?:-\w, )?--([a-z][a-z0-9-]*)(?: (\S+))?(?:  |$)", done.stdout.decode("utf-8", "replace"), re.M)
+    return {name: value for name, value in rows}
 
 
 def _repeats(name: str, value: Any) -> List[Any]:
@@ -56,7 +94,8 @@ def _word(name: str, value: Any) -> str:
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, (str, int, float, os.PathLike)):
         return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
-    if isinstance(value, (list, tuple, range)) and all(isinstance(one, (int, float)) or (isinstance(one, str) and "," not in one) for one in value):
+    if isinstance(value, (list, tuple, range)) and all((isinstance(one, (int, float, np.integer, np.floating)) and not isinstance(one, bool)) or
+                                                       (isinstance(one, str) and "," not in one) for one in value):
         return ",".join(map(str, value))
     found = f"{type(value).__name__} {value!r:.60}"
     raise ArgumentError(f"{name}: expected a number, a word or a list of these, found {found}")
@@ -92,7 +131,9 @@ def _argument(word: str) -> str:
 def run(*arguments: str, but: str = "", **options: Any) -> bytes:
     """Returns standard output of the program; its errors become exceptions with its sentence, its notes NoteWarnings. but: an option whose
     notes are left out."""
-    command = [PROGRAM, *map(_argument, (*arguments, *_words(options)))]
+    said = [*map(_argument, arguments)]
+    values = _option_values(*said[:2 if said[0] == "attention" else 1]) if options else {}  # a kind of figure has options of its own
+    command = [PROGRAM, *said, *map(_argument, _words(options, values))]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
     except OSError as reason:
@@ -134,8 +175,7 @@ def _subtracted(options: Dict[str, Any], given: Dict[str, Any]) -> Dict[str, Any
         if opened.get(name) != given.get(name):
             raise UnsupportedError(f"minus: both models are opened in the same way, and {name}= differs: {given.get(name)!r} and {opened.get(name)!r} "
                                    "(None: by default)")
-    without = ",".join(filter(None, (other.ablated, options.get("minus_ablate"))))
-    return {**options, "minus": folder, **({"minus_ablate": without} if without else {})}
+    return {**options, "minus": folder, "minus_ablate": _without(other.ablated, options.get("minus_ablate"))}
 
 
 def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
@@ -245,10 +285,9 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
     and heads from 0. Raises ArgumentError for a closed model, for options that the program does not take and for an out= that is one of
     its inputs, UnsupportedError for a model opened with layers=."""
     folder, given = _opened_whole(model, "figures")
-    given["ablate"] = getattr(model, "ablated", "") or None
     options = _given(options)
     words, title = _texts_of_figure(text, pair, kind, options)
-    options = {**given, **_subtracted(options, given)}
+    options = {**given, **_subtracted(options, given), "ablate": _without(getattr(model, "ablated", ""), options.get("ablate"))}
     out = None if out is False else out
     if "latex" in options and out is None:
         raise ArgumentError("latex: the file includes the figure by its name: give out=, too")
@@ -283,10 +322,9 @@ def trace(model: Any, text: Any, pair: Optional[str] = None, **options: Any) -> 
     """`deberta attention trace` as a dictionary (docs/json.md, deberta-trace/1), whose measures and shares are arrays: states [L + 1, tokens],
     heads, c2c, c2p, p2c [L, A], NaN where nothing was patched."""
     folder, given = _opened_whole(model, "traces")
-    given["ablate"] = getattr(model, "ablated", "") or None
     options = _given(options)
     words, _ = _texts_of_figure(text, pair, "trace", options)
-    found = json_of("attention", "trace", folder, *words, **{**given, **options})
+    found = json_of("attention", "trace", folder, *words, **{**given, **options, "ablate": _without(getattr(model, "ablated", ""), options.get("ablate"))})
     for grids in (found["measures"], found["shares"]):
         grids.update({name: np.array(grid, np.float64) for name, grid in grids.items() if name != "together"})
     return found

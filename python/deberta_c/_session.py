@@ -1,6 +1,7 @@
 """Holds weights, and sessions that encode batches and capture hidden states and attention. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 import ctypes as c
 import os
@@ -11,7 +12,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from . import _abi as abi
-from ._abi import ArgumentError, Error, library, terminated, whole_number
+from ._abi import ArgumentError, Error, library, terminated
 from ._inputs import SIZE, Batch, address, view
 
 WATCHED_WORK = 4096  # tokens times layers from which an encode is interruptible
@@ -72,9 +73,11 @@ class Changes:
     """Changes inside an encode: functions of hidden states by layer, numbers for c2p by row of the relative table."""
 
     def __init__(self, edit: Any, row_bias: Any, info: Any) -> None:
+        if edit is not None and not isinstance(edit, collections.abc.Mapping):
+            raise ArgumentError(f"edit: expected functions by layers from 0 to {info.layers}, such as {{2: function}}, found {type(edit).__name__}")
         self.functions = dict(edit or {})
         for layer, function in self.functions.items():
-            if not isinstance(layer, (int, np.integer)) or not 0 <= layer <= info.layers or not callable(function):
+            if not isinstance(layer, (int, np.integer)) or isinstance(layer, bool) or not 0 <= layer <= info.layers or not callable(function):
                 raise ArgumentError(f"edit: expected functions by layers from 0 to {info.layers}, found {layer!r}: {type(function).__name__}")
         self._bias: Optional[np.ndarray] = None
         if row_bias is not None:
@@ -108,7 +111,7 @@ class Session:
 
     def __init__(self, weights: abi.Owned, isa: Optional[str], threads: Optional[int]) -> None:
         self.weights, self._session, self._lock = weights, abi.Owned(library.session_free), threading.Lock()
-        self._threads = whole_number("threads", threads, abi.MOST_THREADS)
+        self._threads = abi.thread_count(threads)
         self._capacity, self._features = 0, abi.OBSERVE_HIDDEN
         self.ablations: List[Any] = []
         self._isa = abi.tier(isa)

@@ -14,8 +14,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._abi import (LEAST_TOKENS, MADE_UP, MOST_THREADS, PRECISIONS, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, size_or_default,
-                   terminated, tier, whole_number)
+from ._abi import (LEAST_TOKENS, MADE_UP, PRECISIONS, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, size_or_default, terminated,
+                   thread_count, tier, whole_number)
 from ._inputs import is_table
 from ._model import Model
 from ._tasks import TAGS_NO_PAIRS, checked
@@ -47,7 +47,7 @@ class Encoder:
         one_of("pool", pool, "mean", "cls", None)
         one_of("task", task, *TASKS, None)
         one_of("precision", precision, *PRECISIONS)
-        whole_number("threads", threads, MOST_THREADS)
+        thread_count(threads)
         tier(isa, is_here=False)  # the machine that opens the model may be another one
         if isinstance(path, Model):
             raise ArgumentError(f"path: expected a folder, found an open Model: an Encoder opens its own in each process: Encoder({path.path!r})")

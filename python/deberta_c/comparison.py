@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-from ._abi import MOST_THREADS, PRECISIONS, ArgumentError, Error, one_of, whole_number
+from ._abi import PRECISIONS, ArgumentError, Error, one_of, thread_count, whole_number
 from ._inputs import as_texts, way_out
 from .accelerate import in_pytorch, lending_part
 
@@ -71,7 +71,7 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
     calls = texts if batch is None else [texts[k:k + batch] for k in range(0, len(texts), whole_number("batch", batch, least=1))]
     for precision in precisions:
         one_of("precisions", precision, *PRECISIONS)
-    asked = {name: value for name, value in (("isa", isa), ("threads", whole_number("threads", threads, MOST_THREADS) or None)) if value}
+    asked = {name: value for name, value in (("isa", isa), ("threads", thread_count(threads) or None)) if value}
     run = _caller(model, call, tokenizer, options)
     bases = lending.bases(model)
     own = [getattr(base.encoder, "accelerated", None) for base in bases]

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import os
+import pathlib
 import re
 import subprocess
 
@@ -232,6 +233,37 @@ def test_difference(bench):
             near(line[part], model.matrices[layer][head][part][i][j] - other.matrices[layer][head][part][i][j], (part, *place(line)))
     smaller = "synthetic:v3-xsmall,layers=2,heads=5,hidden=320,vocab=6000"  # another shape: layer 1, head 2 is in both
     assert lines(bench, "difference", "--minus", smaller, "--layers", "1", "--heads", "2", "--components", "probs")
+
+
+def test_tokens_of_both_models(bench):
+    """Ids must be the same tokens for the model that is subtracted: of a text that is refused, of ids it is noted. One text is drawn, and a note says which."""
+    other, pieces = bench.path("exchanged"), pathlib.Path(DEMO, "spm.model").read_bytes()
+    os.mkdir(other)
+    for name in os.listdir(DEMO):
+        if name != "spm.model":
+            os.symlink(os.path.join(DEMO, name), os.path.join(other, name))
+    first, second = "\u2581boys".encode(), "\u2581girl".encode()
+    assert pieces.count(b"\n" + bytes([len(first)]) + first) == 1 and len(first) == len(second)
+    at = [pieces.index(b"\n" + bytes([len(one)]) + one) + 2 for one in (first, second)]
+    for place, one in zip(at, (second, first)):
+        pieces = pieces[:place] + one + pieces[place + len(one):]
+    pathlib.Path(other, "spm.model").write_bytes(pieces)
+    ids = json.loads(bench.fine("tokenize", DEMO, "--text", "the boys sat", "--json").out)["ids"]
+    numbers = ("--minus", other, "--numbers", "d.csv")
+    check_message(bench.run("attention", "difference", DEMO, "--text", "the boys sat", *numbers), 2,
+                  [f"--minus: the tokenizer of {other} reads the text otherwise: token 2 is '\u2581boys'", f"'\u2581boys' (id {ids[2]}) for {DEMO}", "--ids"])
+    assert not os.path.exists(bench.path("d.csv"))
+    assert "--minus" not in bench.fine("attention", "difference", DEMO, "--text", "the captain sat", *numbers).err
+    said = bench.fine("attention", "difference", DEMO, "--ids", ",".join(map(str, ids)), *numbers).err
+    assert f"--minus: id {ids[2]} is '\u2581boys' in {DEMO} and '\u2581girl' in {other}" in said, said
+    assert "--minus" not in bench.fine("attention", "difference", DEMO, "--ids", ",".join(map(str, ids)), "--minus", DEMO, "--numbers", "e.csv").err
+    os.remove(os.path.join(other, "spm.model"))
+    os.remove(os.path.join(other, "added_tokens.json"))
+    assert "exchanged has no tokenizer" in bench.fine("attention", "difference", DEMO, "--text", "the boys sat", *numbers).err
+    twin = os.path.join(bench.root, "models", "demo-bert")
+    for more, noted in (((), True), (("--row", "1"), False)):
+        said = bench.fine("attention", "difference", DEMO, "--text", "the boys sat", "--text", "the captain sat", "--minus", twin, *more, "--numbers", "d.csv").err
+        assert ("row 0 of 2 is drawn" in said) == noted, said
 
 
 def test_query(bench):

@@ -6,9 +6,10 @@ import math
 import os
 import random
 
-from helpers import DEMO, Picture, check_message, needs_figures
+from helpers import DEMO, Picture, check_message, make_model, needs_figures
 
 REQUIRES = (needs_figures,)
+DISCRIMINATOR = os.path.join(os.path.dirname(DEMO), "discriminator")
 TEXT, OTHER = "the boys near the store [MASK] here", "the boy near the store [MASK] here"
 BASE = ("--text", TEXT, "--corrupted", OTHER, "--answer", "were,was")
 MADE_UP = "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,buckets=16,distance=40,lm=1,seed={}"
@@ -147,6 +148,68 @@ def test_refusals(bench):
     refused("expected two words", "--text", TEXT, "--swap", "boys", "--answer", "were")
     refused("--what states,heads", *BASE, "--precision", "int8")
     assert traced(bench, *BASE, "--precision", "int8", "--what", "states,heads")["shares"]["states"][0][2] == 1
+
+
+def test_words_that_a_cut_took(bench):
+    """A word counts where all its tokens are left; one that was cut off is told from one that is not there, for traces and attributions alike."""
+    text = "the boy said that a new [MASK] opened beside the old mall and the girls were happy about all of it"
+    base = ("--text", text, "--what", "states", "--layers", "0")
+    words = [piece.lstrip("\u2581") for piece in json.loads(bench.fine("tokenize", DEMO, "--text", text, "--json").out)["tokens"]]
+    mall = words.index("old") + 1
+    assert words.index("and") > mall + 1, "the word mall is of several pieces"
+    for limit, word, *ways in ((mall, "girls", ("--swap", "boy,girls"), ("--noise", "boy,girls"), ("--mask-word", "girls")),
+                               (mall + 2, "mall", ("--swap", "boy,mall"), ("--noise", "mall"), ("--mask-word", "mall"))):
+        for way in ways:
+            check_message(bench.run("attention", "trace", DEMO, *base, *way, "--quiet", "--max-tokens", str(limit), "--json"), 2,
+                          [way[0], f"the word '{word}' is in the part of the text that --max-tokens cuts: {limit} tokens are left"])
+        said = bench.run("attribute", DISCRIMINATOR, "--text", text, "--head", "rtd", "--token", word, "--quiet", "--max-tokens", str(limit))
+        check_message(said, 3, [f"the word '{word}' is in the part"])
+    check_message(bench.run("attention", "trace", DEMO, *base, "--mask-word", "ship", "--quiet", "--max-tokens", "12", "--json"), 2, ["the word 'ship' is 0 times in the text"])
+    pair = ("--text", "the boy sat", "--pair", "a [MASK] and the girls near the old mall", "--what", "states", "--layers", "0", "--quiet", "--max-tokens", "10", "--json")
+    check_message(bench.run("attention", "trace", DEMO, *pair, "--mask-word", "girls"), 2, ["'girls' is in the part of the text that --max-tokens cuts"])
+    cut = json.loads(bench.fine("attention", "trace", DEMO, *pair, "--mask-word", "boy").out)["corrupted_tokens"]
+    assert [place for place, name in enumerate(cut) if name == "[MASK]"] == [2, 6], cut
+    twice = traced(bench, "--text", "the boy saw a [MASK] and the boy sat", "--mask-word", "boy", "--quiet", "--max-tokens", "8", "--what", "states", "--layers", "0")
+    assert twice["corrupted_tokens"][2] == "[MASK]", "the model sees the word once"
+    check_message(bench.run("attention", "trace", DEMO, "--text", text, "--mask-word", "boy", "--answer", "store", "--quiet", "--max-tokens", "6", "--json"), 3, ["the text as it was cut has 0 [MASK]"])
+    for more, noted in (((), True), (("--class", "1"), False)):
+        said = bench.fine("attention", "trace", DEMO, *base, "--mask-word", "boy", "--max-tokens", "6", *more, "--json").err
+        assert ("--max-tokens cuts the text before its [MASK]: its label is followed" in said) == noted, said
+
+
+def test_a_cut_hides_no_pieces(bench):
+    """An answer of several pieces at the last token that is left, and a corrupted text whose places have moved."""
+    for command in (("attention", "trace", DEMO, "--swap", "1,2", "--json"), ("attribute", DEMO)):
+        said = bench.run(*command, "--text", "the old [MASK] told a story", "--quiet", "--max-tokens", "5", "--answer", "mall")
+        check_message(said, 3, ["mall", "2 tokens"])
+    check_message(bench.run("attention", "trace", DEMO, "--text", "the old [MASK] told a story", "--corrupted", "the mall [MASK] told a story", "--quiet", "--max-tokens", "6", "--json"), 2,
+                  ["the corrupted text has 9 tokens and the clean one 8"])
+
+
+def test_a_character_of_several_tokens(bench):
+    """Of a character that is spelled in bytes every token belongs to the word, and it is no word of one token."""
+    folder = bench.shared("bytes", lambda path: make_model(path, "33", "spm-bytefallback", 3001))
+    for text, places in (("a \U0001f600 b [MASK]", [3, 4, 5, 6]), ("\U0001f600 b [MASK]", [2, 3, 4, 5])):
+        found = traced(bench, "--text", text, "--mask-word", "\U0001f600", "--at", "1", "--what", "states", "--layers", "0", model=folder)
+        masks = [place for place, name in enumerate(found["corrupted_tokens"]) if name == "[MASK]"]
+        assert masks[:-1] == places, (masks, found["corrupted_tokens"])
+    check_message(bench.run("attention", "trace", folder, "--text", "a [MASK] b", "--mask-word", "b", "--answer", "\U0001f600", "--json"), 3, ["is 4 tokens in the place of [MASK]"])
+    assert traced(bench, "--text", "a \U0001f600 b [MASK]", "--mask-word", "b", "--at", "1", "--what", "states", "--layers", "0", model=folder)["corrupted_tokens"].count("[MASK]") == 2
+
+
+def test_digits_are_a_word_of_a_text(bench):
+    """The answer "5" is the word, as for attributions; of ids it is an id."""
+    text = "there were [MASK] boys near the store"
+    base = ("--mask-word", "boys", "--what", "states", "--layers", "0")
+    found = traced(bench, "--text", text, *base, "--answer", "5")
+    told = json.loads(bench.fine("attribute", DEMO, "--text", text, "--answer", "5", "--of", "log-probability", "--steps", "1", "--json").out)
+    assert found["answer"]["column"] == told["answer"]["index"] != 5, (found["answer"], told["answer"])
+    assert abs(math.log(found["clean"]) - told["value"]) < 1e-5
+    ids = json.loads(bench.fine("tokenize", DEMO, "--text", text, "--json").out)["ids"]
+    other = [*ids[:2], 77, *ids[3:]]
+    of_ids = traced(bench, "--ids", ",".join(map(str, ids)), "--corrupted", ",".join(map(str, other)), "--at", "3", "--answer", "5", "--what", "states", "--layers", "0")
+    assert of_ids["answer"]["column"] == 5, of_ids["answer"]
+    check_message(bench.run("attention", "trace", DEMO, "--text", text, *base, "--at", "0", "--answer", "5", "--json"), 2, ["no word can stand there", "--ids"])
 
 
 def test_a_small_difference_is_noted(bench):

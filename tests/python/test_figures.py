@@ -1,6 +1,11 @@
 """Figures: of one text or pair, in the format that the name says, never over what they were made of. SPDX-License-Identifier: MIT"""
+import os
 import re
 import shutil
+import stat
+import subprocess
+import sys
+import threading
 import warnings
 
 import numpy as np
@@ -32,6 +37,68 @@ def test_save_writes_what_the_name_says(figure, tmp_path):
         refuses(deberta_c.ArgumentError, "expected a name that ends in .svg, .pdf or .png", figure.save, tmp_path / name)
         assert not (tmp_path / name).exists()
     refuses(deberta_c.SystemRefusedError, "cannot be written", figure.save, tmp_path / "nowhere" / "a.svg")
+
+
+FULL_DISK = """
+import resource, sys
+import deberta_c
+figure = deberta_c.Figure(b"<?xml " + b"x" * 100_000, "a")
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+for path in sys.argv[1:]:
+    try:
+        figure.save(path)
+    except deberta_c.SystemRefusedError as reason:
+        print(reason)
+"""
+
+
+def test_a_failed_save_keeps_what_was_there(tmp_path):
+    """A full disk, here a limit of the size of files, leaves the earlier file and nothing beside it; a full device says so."""
+    place, new, full = tmp_path / "a.svg", tmp_path / "b.svg", tmp_path / "full.svg"
+    place.write_text("mine")
+    full.symlink_to("/dev/full")
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, place, new, full], capture_output=True, text=True, check=True)
+    assert [line.split(": ")[0] for line in done.stdout.splitlines()] == list(map(str, (place, new, full))) and done.stdout.count("cannot be written (") == 3
+    assert place.read_text() == "mine" and sorted(tmp_path.iterdir()) == [place, full], sorted(tmp_path.iterdir())
+
+
+def test_what_is_replaced(tmp_path):
+    """Permissions stay those that open() would give, a link stays a link, a pipe and standard output are written themselves; what may not be
+    written is refused."""
+    figure = deberta_c.Figure(BEGINS[".svg"], "a")
+    new, old, link, loose = (tmp_path / name for name in ("new.svg", "old.svg", "link.svg", "loose.svg"))
+    (tmp_path / "plain").write_text("")
+    figure.save(new)
+    assert new.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "below").mkdir()
+    target = tmp_path / "below" / "target.svg"
+    for path in (old, target):
+        path.write_text("mine")
+        path.chmod(0o640)
+    link.symlink_to("below/target.svg")
+    loose.symlink_to("below/not there.svg")
+    for path in (old, link, loose):
+        figure.save(path)
+        assert path.read_bytes() == figure.svg
+    assert stat.S_IMODE(old.stat().st_mode) == stat.S_IMODE(target.stat().st_mode) == 0o640 and link.is_symlink() and loose.is_symlink()
+    assert sorted(path.name for path in (tmp_path / "below").iterdir()) == ["not there.svg", "target.svg"]
+    pipe, read = tmp_path / "pipe.svg", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    figure.save(pipe)
+    reader.join()
+    assert read == [figure.svg] and stat.S_ISFIFO(pipe.stat().st_mode)
+    (tmp_path / "out.svg").symlink_to("/dev/stdout")
+    script = f"import deberta_c; deberta_c.Figure({figure.svg!r}, 'a').save({str(tmp_path / 'out.svg')!r})"
+    with open(tmp_path / "printed", "wb") as printed:
+        before = os.fstat(printed.fileno()).st_ino
+        subprocess.run([sys.executable, "-c", script], stdout=printed, check=True)
+    assert (tmp_path / "printed").read_bytes() == figure.svg and (tmp_path / "printed").stat().st_ino == before
+    refuses(deberta_c.SystemRefusedError, "cannot be written", figure.save, tmp_path / "below" / "none" / "a.svg")
+    if os.geteuid():
+        old.chmod(0o440)
+        refuses(deberta_c.SystemRefusedError, "Permission denied", figure.save, old)
 
 
 def test_notebooks_get_a_png(figure):

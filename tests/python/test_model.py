@@ -237,6 +237,23 @@ def test_what_follows_an_ablation(demo):
             coarse.receptive_field(**given)
 
 
+def test_ablations_of_the_model_and_of_a_call(demo):
+    """Both hold together, under any name of the option, also where the model is subtracted."""
+    text = "The old [MASK] told the boys a story about the sea."
+    given = {"mask_word": "old", "what": "states", "layers": 0, "answer": "man", "threads": 1}
+    both = deberta_c._program.trace(DEMO, text, ablate="c2p@0,p2c@0", **given)["clean"]
+    figure = {"layers": 2, "heads": 0, "components": "logits", "threads": 1}
+    drawn = lambda model, **more: deberta_c._program._drawing(deberta_c.attention_figure(model, "a new store", anonymous=True, **figure, **more).svg)
+    field = {"influence": True, "influence_tokens": 24, "influence_sources": 1}
+    with demo.ablate("c2p@0"):
+        values = [demo.trace(text, **given)["clean"]] + [demo.trace(text, **more, **given)["clean"] for more in ({"ablate": "p2c@0"}, {"ablate_": ["p2c@0"]})]
+        assert values[1] == values[2] == both != values[0], (values, both)
+        assert drawn(demo, ablate="p2c@0") == drawn(DEMO, ablate="c2p@0,p2c@0") != drawn(demo)
+        assert demo.receptive_field(ablate="p2c@0", **field)["influence"] == deberta_c._program.json_of("receptive-field", DEMO, ablate="c2p@0,p2c@0", **field)["influence"]
+        assert drawn(DEMO, kind="difference", minus=demo, minus_ablate=["p2c@0"]) == drawn(DEMO, kind="difference", minus=DEMO, minus_ablate="c2p@0,p2c@0")
+    refuses(deberta_c.ArgumentError, "ablate: is given twice, also as ablate_", demo.trace, text, ablate="c2p@0", ablate_="p2c@0", **given)
+
+
 def test_ablation_without_a_block(demo):
     """It holds from the call on, as a hook of PyTorch does, and each is removed by itself."""
     def last():

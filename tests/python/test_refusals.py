@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 import deberta_c
@@ -70,6 +71,43 @@ def test_everything_public_is_described():
     lambda m: deberta_c.attention_figure(m, "a ship", unknown=1), lambda m: deberta_c.bench(m, unknown=1)])
 def test_unknown_options_of_the_program(demo, call):
     refuses(deberta_c.ArgumentError, "unknown", call, demo)
+
+
+COMMANDS = (("bench",), ("attribute",), ("receptive-field",), *(("attention", kind) for kind in ("components", "trace", "difference", "kernel", "shares")))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_have_the_kind_that_the_program_takes(command):
+    """Of every option of a command that the package runs, which the program says itself: a value is refused for switches, True for the others."""
+    values = _program._option_values(*command)
+    script = _program.run("completion", "bash").decode()
+    named = re.search(rf"^ *'{' '.join(command)} '\*\) options='(.*?)'", script, re.M)[1]
+    assert set(values) == {word[2:] for word in named.split() if word.startswith("--")}, command
+    assert values["no-peak" if command == ("bench",) else "no-notes"] == values["quiet"] == "" != values["out"]
+    for name, takes in values.items():
+        said = subprocess.run([_program.PROGRAM, *command, DEMO, f"--{name}=x" if not takes else f"--{name}"], capture_output=True, text=True, check=False)
+        assert said.returncode == 2 and ("needs a value" if takes else "takes no value") in said.stderr, (name, said.stderr)
+        wrong, words = (True, f"{name.replace('-', '_')}: expected a value .*, found True, which is for switches") if takes else ("x", "expected True or False, found str 'x'")
+        refuses(deberta_c.ArgumentError, words, _program.run, *command, DEMO, **{name.replace("-", "_"): wrong})
+
+
+def test_truth_values_and_none_are_no_numbers(demo):
+    figure = lambda **given: deberta_c.attention_figure(demo, "a ship", **given)
+    for call, words in ((lambda: figure(title=True, no_notes=True), r"title: expected a value \(TEXT\), found True"), (lambda: figure(no_notes=1), "no_notes: is a switch: expected True or False, found int 1"),
+                        (lambda: figure(heads=[0, True]), r"heads: expected .* found list \[0, True\]"), (lambda: figure(no_notes="yes"), "no_notes: .* found str 'yes'"),
+                        (lambda: demo.positions(None), "layer: expected a number from 0 to 4, found None"), (lambda: demo.position_row(None), "distance: .* found None"),
+                        (lambda: demo.encode("a", attention=[True]), r"attention: expected .* found \[True\]"), (lambda: demo.encode("a", attention=[True, 2]), "attention: "),
+                        (lambda: demo.encode("a", attention=np.array([True])), "attention: "), (lambda: demo.encode("a", components=[(0, True)]), "components: "),
+                        (lambda: demo.encode("a", attention=[None]), "attention: "), (lambda: demo.encode("a", edit={True: lambda rows: rows}), "edit: .* found True"),
+                        (lambda: demo.encode("a", edit=5), "edit: expected functions by layers from 0 to 5, .* found int"),
+                        (lambda: demo.encode("a", logits="mlm", at=5), r"at: expected a row of token numbers for each of 1 texts, such as \[\[0, 3\]\] for one, found 5"),
+                        (lambda: demo.encode([[1, 5, 2]], mask=[[1, 0, 1]], logits="mlm", at=5), "at: expected a row of token numbers"),
+                        (lambda: demo.encode("a", logits="mlm", at=[[True]]), "at: "), (lambda: demo.encode("a", logits=1), "logits: expected True, the name of a head .* found 1"),
+                        (lambda: demo.encode("a", logits=b"mlm"), "logits: ")):
+        refuses(deberta_c.ArgumentError, words, call)
+    plain = figure(no_notes=True)
+    assert plain.svg == figure(no_notes=np.True_).svg and figure(title=False, exact_width=np.False_).svg == figure().svg != plain.svg
+    assert set(demo.encode("a", attention=[np.int64(1), 0], hidden=None)) == {"attn.0.probs", "attn.1.probs"}
 
 
 @pytest.mark.parametrize("batch", ["a text", b"a text", ["a text", "another"], 5, None])

@@ -7,6 +7,7 @@
 
 #include "core/base/numbers.h"
 #include "core/base/status.h"
+#include "output/scope.h"
 
 /* ------------------------------------------------------------------------------------------------------------- words */
 
@@ -30,25 +31,93 @@ static const char *segment_of(const asked_text *in, size_t t)
     return in->tokens->token_types[t] ? in->given->pair : in->given->text;
 }
 
-/* Returns true if token t overlaps a range of a segment's bytes. */
+/* Returns true for SentencePiece's space before a text, which is of no character and of no word. */
+static bool is_added_space(const deberta_tokens *tokens, size_t t)
+{
+    size_t bytes;
+    const char *name = deberta_tokens_text(tokens, t, &bytes);
+    return bytes == strlen("\u2581") && memcmp(name, "\u2581", bytes) == 0;
+}
+
+/* Returns true if token t overlaps a range of a segment's bytes. Of several tokens made of one character all but the
+ * last have empty spans at its beginning. */
 static bool overlaps(const asked_text *in, size_t t, const char *segment, deberta_span range)
 {
     if (in->tokens->roles[t] == DEBERTA_TOKEN_FRAME || segment_of(in, t) != segment) return false;
+    const deberta_span given = in->tokens->byte_spans[t];
+    if (given.begin == given.end && given.begin == range.begin) return !is_added_space(in->tokens, t);
     const deberta_span span = deberta_token_place(in->tokens, t, segment).bytes;
     return span.begin < range.end && range.begin < span.end;
 }
 
-size_t asked_word_mark(const asked_text *in, const char *word, bool *marked)
+/* Returns the number of tokens of each segment without the frame: counts [2]. */
+static void count_segments(const deberta_tokens *tokens, size_t *counts)
+{
+    counts[0] = counts[1] = 0;
+    for (size_t t = 0; t < tokens->count; t++)
+        if (tokens->roles[t] != DEBERTA_TOKEN_FRAME) counts[tokens->token_types[t]]++;
+}
+
+/* Tells for each token of the whole text which token of the cut one it is; SIZE_MAX: none. A cut keeps the frame and
+ * the first tokens of each segment. */
+static void find_kept(const asked_text *in, const asked_text *whole, size_t *kept)
+{
+    size_t left[2], next = 0;
+    count_segments(in->tokens, left);
+    for (size_t t = 0; t < whole->tokens->count; t++) {
+        const bool is_frame = whole->tokens->roles[t] == DEBERTA_TOKEN_FRAME;
+        size_t *of_segment = &left[whole->tokens->token_types[t]];
+        kept[t] = is_frame || *of_segment ? next++ : SIZE_MAX;
+        if (!is_frame && *of_segment) --*of_segment;
+    }
+}
+
+/* Counts one occurrence, and marks its tokens if none of them was cut off. One without tokens, as of characters that
+ * the tokenizer leaves out, does not count. */
+static void mark_occurrence(const asked_text *whole, const char *segment, deberta_span range, const size_t *kept,
+                            bool *marked, asked_count *count)
+{
+    bool any = false, cut = false;
+    for (size_t t = 0; t < whole->tokens->count; t++)
+        if (overlaps(whole, t, segment, range)) {
+            any = true;
+            cut = cut || kept[t] == SIZE_MAX;
+        }
+    count->kept += any && !cut;
+    count->cut += cut;
+    for (size_t t = 0; !cut && t < whole->tokens->count; t++)
+        if (overlaps(whole, t, segment, range)) marked[kept[t]] = true;
+}
+
+deberta_status asked_word_mark(const asked_text *in, const char *word, bool *marked, asked_count *count,
+                               deberta_error *err)
 {
     const char *const segments[] = {in->given->text, in->given->pair};
-    size_t count = 0;
+    deberta_tokens *uncut = NULL;
+    asked_text whole = *in;
+    *count = (asked_count){0};
+    if (in->tokens->dropped) {
+        deberta_text text = *in->given;
+        text.max_tokens = 0;
+        DEBERTA_TRY(deberta_tokenize(&uncut, in->tokenizer, &text, err));
+        whole.tokens = uncut;
+    }
+    size_t *kept = memory_take(whole.tokens->count, sizeof *kept);
+    find_kept(in, &whole, kept);
     for (size_t k = 0; *word && k < 2 && segments[k]; k++)
-        for (const char *at = segments[k]; (at = find_occurrence(segments[k], at, word)); at += strlen(word), count++) {
+        for (const char *at = segments[k]; (at = find_occurrence(segments[k], at, word)); at += strlen(word)) {
             const size_t begin = (size_t)(at - segments[k]);
-            for (size_t t = 0; t < in->tokens->count; t++)
-                marked[t] |= overlaps(in, t, segments[k], (deberta_span){begin, begin + strlen(word)});
+            mark_occurrence(&whole, segments[k], (deberta_span){begin, begin + strlen(word)}, kept, marked, count);
         }
-    return count;
+    free(kept);
+    deberta_tokens_free(&uncut);
+    return DEBERTA_OK;
+}
+
+const char *asked_word_was_cut(const common_options *options, const asked_text *in, const char *word)
+{
+    return options_text(options, "the word '%s' is in the part of the text that --max-tokens cuts: %zu tokens are left",
+                        word, in->tokens->count);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- [MASK] */
@@ -78,6 +147,7 @@ deberta_status asked_word_fill(const common_options *options, const asked_text *
     deberta_tokens *tokens = NULL;
     *(segment == in->given->pair ? &text.pair : &text.text) = filled;
     *(segment == in->given->pair ? &text.pair_bytes : &text.text_bytes) = 0;
+    text.max_tokens = 0; /* a cut would hide that the word is of several tokens */
     DEBERTA_TRY(deberta_tokenize(&tokens, in->tokenizer, &text, err));
     after.tokens = tokens;
     range.end = range.begin + strlen(word);

@@ -13,14 +13,23 @@ typedef struct asked_text {
     const deberta_tokenizer *tokenizer;
 } asked_text;
 
-/* Returns how many times both segments have the word as a whole word, and marks its tokens: marked [tokens]. */
-size_t asked_word_mark(const asked_text *in, const char *word, bool *marked);
+/* How many times both segments have a word as a whole word. */
+typedef struct asked_count {
+    size_t kept; /* all of its tokens are there */
+    size_t cut;  /* tokens of it were cut off */
+} asked_count;
+
+/* Counts a word and marks the tokens of those that are kept: marked [tokens]. */
+deberta_status asked_word_mark(const asked_text *in, const char *word, bool *marked, asked_count *count,
+                               deberta_error *err);
+/* Returns the sentence on a word that was cut off. */
+const char *asked_word_was_cut(const common_options *options, const asked_text *in, const char *word);
 /* Returns how many [MASK] the text has; *place is the last of them. */
 size_t asked_masks(const asked_text *in, size_t *place);
 
 /* Finds the token that a word is in the place of token `at`, as the tokenizer would have it there: *id, or -1 where it
  * would be *pieces tokens, or one together with the text beside it. A blank before the word may be given or not; `at`
- * is no frame. */
+ * is no frame. A word that is longer than [MASK] is not cut. */
 deberta_status asked_word_fill(const common_options *options, const asked_text *in, size_t at, const char *word,
                                int32_t *id, size_t *pieces, deberta_error *err);
 
