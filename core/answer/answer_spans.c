@@ -93,7 +93,7 @@ static size_t best_spans(const span_scores *scores, size_t longest, deberta_answ
 {
     size_t held = 0;
     for (size_t b = 1; b <= scores->count; b++)
-        for (size_t e = b; e <= scores->count && e < b + longest; e++) {
+        for (size_t e = b; e <= scores->count && e - b < longest; e++) {
             const double probability = scores->begin[b] * scores->end[e];
             if (scores->begin[b] == EMPTY || scores->end[e] == EMPTY) continue;
             if (held == top && !(probability > answers[held - 1].probability)) continue;

@@ -141,9 +141,9 @@ static deberta_status tensor_account_judge(const deberta_model *model, stored_na
     if (of_layer && layer >= model->config.layers) return DEBERTA_OK; /* The caller asked for fewer layers. */
     const struct leftover *known = find_leftover(inner);
     if (!known) return tensor_account_refuse(model, name, err);
-    /* transformers creates this tensor without reading it where no term of attention needs the table. */
-    const bool spare = (strcmp(known->name, "encoder.LayerNorm.") == 0 && model->config.norm_relative) ||
-                       (strcmp(known->name, "encoder.rel_embeddings.weight") == 0 && model->config.relative_attention);
+    /* transformers creates this tensor without reading it where no term of attention needs the table, whose own note
+     * says so. */
+    const bool spare = strcmp(known->name, "encoder.LayerNorm.") == 0 && model->config.norm_relative;
     if (known->use == OFF && !spare) sums->off[known - leftovers]++;
     return DEBERTA_OK;
 }

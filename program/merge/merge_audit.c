@@ -144,11 +144,16 @@ static bool same_row(const corpus_row *a, const corpus_row *b)
  * its length; 0 if the row is no such line. */
 static size_t find_folder(const uint8_t *row, size_t bytes, size_t *begin)
 {
-    static const char member[] = ",\"file\":\"";
-    const size_t length = sizeof member - 1;
+    /* Rows of `encode` have no blanks between members, lines of the other commands have. */
+    static const char *const members[] = {",\"file\":\"", ", \"file\": \""};
     const uint8_t *comma = bytes && *row == '{' ? memchr(row, ',', bytes) : NULL;
+    size_t length = 0;
     *begin = 0;
-    if (!comma || (size_t)(row + bytes - comma) < length || memcmp(comma, member, length) != 0) return 0;
+    for (size_t k = 0; comma && !length && k < sizeof members / sizeof *members; k++) {
+        const size_t of_member = strlen(members[k]);
+        if ((size_t)(row + bytes - comma) >= of_member && memcmp(comma, members[k], of_member) == 0) length = of_member;
+    }
+    if (!length) return 0;
     size_t end = *begin = (size_t)(comma - row) + length;
     for (size_t k = end; k < bytes && row[k] != '"'; k++) {
         if (row[k] == '/') end = k + 1;

@@ -238,7 +238,7 @@ static void claim_items(merge_shards *shards, size_t place)
                  shard->manifest.items_file, shard->manifest.items);
     const shard_manifest *m = &shard->manifest;
     if (counts.rows != m->rows || counts.tokens != m->tokens || counts.skipped > m->bad || m->bad > m->items ||
-        m->vectors != (shards->layout.format == CORPUS_JSONL || !shards->layout.per_token ? m->rows : m->tokens))
+        m->vectors != (shards->layout.per_token ? m->tokens : m->rows))
         end_with(shards->options, EXIT_INPUT,
                  "shard %zu: %s holds %zu rows of %zu tokens, its manifest speaks of %zu of %zu, in %zu vectors",
                  m->shard, m->items_file, counts.rows, counts.tokens, m->rows, m->tokens, m->vectors);

@@ -274,15 +274,11 @@ class Accelerated:
     def guard(self, module: Any) -> None:
         if any(module is one for one, _ in self.guarded):
             return
-        for name, replacement in (("train", _guarded_train), ("_apply", _guarded_apply)):
+        for name, replacement in GUARDED.items():
             if name not in vars(module):
                 setattr(module, name, replacement(module))
         self.is_pooled |= any(type(one).__name__ == POOLER for one in module.modules())
-        places = [f"{name}." if name else "" for name, one in module.named_modules(remove_duplicate=False) if one is self.base]
-
-        def refuse(_module: Any, state: Any, prefix: str, *_others: Any) -> None:
-            if any(name.startswith(prefix + place) for name in state for place in places):
-                _refusing(TAKES_NO_WEIGHTS)(module)
+        refuse = _RefuseWeights([f"{name}." if name else "" for name, one in module.named_modules(remove_duplicate=False) if one is self.base])
         register = getattr(module, "register_load_state_dict_pre_hook", None)
         self.guarded.append((module, register(refuse) if register else module._register_load_state_dict_pre_hook(refuse, with_module=True)))
 
@@ -409,9 +405,6 @@ def _without_gradient(last: Any, states: Any, maps: Any) -> Tuple[Any, Any, Any]
 
 
 TAKES_NO_WEIGHTS = f"takes no weights (load_state_dict): {UNDO}"
-GUARDED = ("train", "_apply")  # replaced methods of the objects that hold the base
-
-
 def _guarded_train(module: Any) -> Any:
     def train(mode: bool = True) -> Any:
         return _refusing(f"does not train: {UNDO}")(module) if mode else type(module).train(module, mode)
@@ -428,10 +421,37 @@ def _guarded_apply(module: Any) -> Any:
     return apply
 
 
+def _guarded_requires_grad(module: Any) -> Any:
+    """Freezes the lent parameters as well, which parameters() does not list: they come back as they are asked to be."""
+    def requires_grad_(requires_grad: bool = True) -> Any:
+        for one in module.modules():
+            if isinstance(one, AcceleratedEncoder):
+                one.requires_grad_(requires_grad)
+        return type(module).requires_grad_(module, requires_grad)
+    return requires_grad_
+
+
+# Methods of the objects that hold the base, and what takes their place.
+GUARDED = {"train": _guarded_train, "_apply": _guarded_apply, "requires_grad_": _guarded_requires_grad}
+
+
 def _refusing(what: str) -> Any:
     def refuse(_self: Any, *_arguments: Any, **_options: Any) -> Any:
         raise UnsupportedError(f"an accelerated encoder {what}")
     return refuse
+
+
+class _RefuseWeights:
+    """A hook of a holder before load_state_dict; pickle and copy meet it before the encoder."""
+
+    __reduce_ex__ = _refusing(f"cannot be pickled or copied: {UNDO}")
+
+    def __init__(self, places: List[str]) -> None:
+        self.places = places  # prefixes of the base inside the holder
+
+    def __call__(self, module: Any, state: Any, prefix: str, *_others: Any) -> None:
+        if any(name.startswith(prefix + place) for name in state for place in self.places):
+            _refusing(TAKES_NO_WEIGHTS)(module)
 
 
 class AcceleratedEncoder(torch.nn.Module):
@@ -448,6 +468,12 @@ class AcceleratedEncoder(torch.nn.Module):
     def __init__(self, accelerated: Accelerated) -> None:
         super().__init__()
         self.accelerated = accelerated
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Is followed by the parameters that were lent."""
+        for parameter in self.accelerated.lent.parameters if self.accelerated.lent else ():
+            parameter.requires_grad_(requires_grad)
+        return self
 
     def train(self, mode: bool = True) -> Any:
         return _refusing(f"does not train: {UNDO}")(self) if mode else super().train(mode)

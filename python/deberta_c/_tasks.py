@@ -225,8 +225,11 @@ class Tasks:
         most, longest = checked(top=top, max_answer=max_answer)
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
-            if not library.context_tokens(cut.list):
+            context_tokens = library.context_tokens(cut.list)
+            if not context_tokens:
                 raise ArgumentError("the context holds no tokens")
+            if np.count_nonzero(cut.values("roles", "|u1") != abi.FRAME) <= context_tokens:
+                raise ArgumentError("the question holds no tokens")
             answers = (abi.Answer * min(most, cut.count ** 2))()
             count, none = abi.SIZE(len(answers)), c_double()
             library.answers(answers, count, none, cut.list, cut.pair, address(logits), longest)

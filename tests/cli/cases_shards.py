@@ -68,7 +68,7 @@ def draw_command(bench, dice):
         suffix = dice.choice([".npy", ".safetensors", ".jsonl"])
         choices = {".npy": [["--pool", "mean"], ["--pool", "cls"]],
                    ".safetensors": [["--pool", "none"], ["--window", 12], ["--pool", "cls"], ["--pool", "none", "--window", 9]],
-                   ".jsonl": [["--pool", "mean"], ["--window", 12, "--stride", 5]]}[suffix]
+                   ".jsonl": [["--pool", "mean"], ["--window", 12, "--stride", 5], ["--pool", "none"], ["--pool", "none", "--window", 9]]}[suffix]
         return command, [DEMO, *dice.choice(choices), *words], suffix
     extra = {"classify": ["--top", dice.randrange(1, 4)], "tag": ["--grouping", dice.choice(["first", "simple", "none"])],
              "detect": ["--threshold", 0.25], "fill-mask": ["--top", 2]}[command]
@@ -109,7 +109,12 @@ def test_drawn_shards(bench):
                 assert bench.run(*arguments, env=env).code == 0  # finished: nothing to do
             folder = f"m{case}{suffix}.shards"
             assert {p.suffix for p in pathlib.Path(folder).iterdir()} == {".json", ".items", suffix}
-            told = bench.run("merge", folder, "-o", f"m{case}{suffix}", *(["--audit", "100%", "--isa", dice.choice(TIERS)] if case % 3 == 0 else []))
+            audited = ["--audit", "100%", "--isa", dice.choice(TIERS)] if case % 3 == 0 else []
+            if audited and dice.random() < 0.5:  # the input lies elsewhere now
+                given = pathlib.Path(words[words.index("--file") + 1])
+                pathlib.Path(f"moved{case}").mkdir()
+                audited += ["--file", shutil.copy(given, f"moved{case}")]
+            told = bench.run("merge", folder, "-o", f"m{case}{suffix}", *audited)
             assert told.code == one.code, told.describe()
             assert digest(f"m{case}{suffix}") == digest(f"one{case}{suffix}") and digest(f"m{case}{suffix}") in told.out, told.describe()
 

@@ -1,5 +1,8 @@
 """What may happen to a model that has lent its weights: loads, moves, restores, calls under way, classes around it. SPDX-License-Identifier: MIT"""
+import copy
 import functools
+import io
+import pickle
 import threading
 import time
 
@@ -78,6 +81,23 @@ def test_a_refused_move_changes_nothing():
     deberta_c.restore(outer)
     assert not any({"train", "_apply"} & set(vars(module)) for module in outer.modules())
     assert {p.dtype for p in outer.half().parameters()} == {torch.float16}
+
+
+@pytest.mark.parametrize("kind", ["class of transformers", "head first", "base"])
+def test_what_is_frozen_meanwhile_comes_back_frozen(kind):
+    """The lent parameters are asked as well, and nothing of the model can be pickled or copied before it is restored."""
+    model = {"class of transformers": lambda: made("DebertaV2ForSequenceClassification", V2(**V3)), "head first": HeadFirst,
+             "base": lambda: made("DebertaV2Model", V2(**V3))}[kind]().eval()
+    deberta_c.accelerate(model)
+    for flag in (False, True, False):
+        assert model.requires_grad_(flag) is model
+    for copied in (pickle.dumps, copy.deepcopy, lambda one: torch.save(one, io.BytesIO())):
+        refuses(deberta_c.UnsupportedError, "cannot be (pickled or )?copied|cannot be pickled", copied, model)
+    deberta_c.restore(model)
+    assert not any(one.requires_grad for one in model.parameters())
+    model.requires_grad_(True)
+    assert all(one.requires_grad for one in model.parameters()) and not {"train", "_apply", "requires_grad_"} & set(vars(model))
+    torch.save(model, io.BytesIO())
 
 
 def test_restored_in_inference_mode_it_trains():

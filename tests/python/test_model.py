@@ -197,6 +197,8 @@ def test_tag_answer_detect_are_the_program_s(tmp_path):
         (expected,) = answers_of("answer", folder, "--question", texts[1], "--context", texts[0])
         assert close(model.answer(texts[1], texts[0]), expected)
         refuses(deberta_c.ArgumentError, "the context holds no tokens", model.answer, "who?", "")
+        refuses(deberta_c.ArgumentError, "the question holds no tokens", model.answer, "", texts[0])
+        refuses(deberta_c.ArgumentError, "the question holds no tokens", model.answer, " ", texts[0])
         for option in ("top", "max_answer"):  # a negative count would be a huge one, behind the end of what is filled
             for value in (-1, 0):
                 refuses(deberta_c.ArgumentError, f"{option}: expected a number from 1 to {MOST}, found {value}", model.answer, texts[1], texts[0], **{option: value})

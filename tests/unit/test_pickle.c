@@ -276,6 +276,42 @@ TEST(test_too_many_tensors)
     check_refused(read_code(&p, &code, &whole, &error), &error, DEBERTA_E_FORMAT, "more than 65536 tensors");
 }
 
+/* A tensor's metadata say that its values are to be negated or conjugated: none, or an empty dict, say nothing. */
+TEST(test_metadata)
+{
+    static const struct {
+        const char *code;
+        size_t bytes;
+        const char *expected; /* NULL: accepted */
+    } cases[] = {
+        {"", 0, NULL},
+        {LITERAL("N"), NULL},
+        {LITERAL("}"), NULL},
+        {LITERAL("}X\x03\x00\x00\x00neg\x88s"), "save it with .resolve_neg()"},
+        {LITERAL("K\x01"), "save it with .resolve_neg()"},
+    };
+    const int64_t one = 1;
+    FOR_ROWS(c, cases) {
+        FREED_BY(buffer_free) buffer code = {0}, whole = {0};
+        FREED_BY(pickle_free) pickle *p;
+        deberta_error error;
+        put_global(&code, "torch._utils", "_rebuild_tensor_v2");
+        put_string(&code, "(");
+        put_storage(&code, "FloatStorage", "0", 1);
+        put_integer(&code, 0);
+        put_tuple(&code, &one, 1);
+        put_tuple(&code, &one, 1);
+        put_string(&code, "NN");
+        put(&code, cases[c].code, cases[c].bytes);
+        put_string(&code, "tR");
+        deberta_status status = read_code(&p, &code, &whole, &error);
+        if (cases[c].expected)
+            check_refused(status, &error, DEBERTA_E_FORMAT, cases[c].expected);
+        else
+            assert_ok(status);
+    }
+}
+
 static bool tensor_reads(const char *storage, int64_t elements, int64_t offset, const int64_t *shape,
                          const int64_t *strides, size_t rank, pickle_tensor *read)
 {

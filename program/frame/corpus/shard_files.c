@@ -178,7 +178,7 @@ bool shard_layout_read(const json_t *layout, corpus_output *output)
     output->per_token = per_token, output->windows = windows;
     output->notes = notes;
     if (k == sizeof format_names / sizeof *format_names || !are_notes(notes)) return false;
-    return output->format == CORPUS_JSONL ? !per_token && !windows : width > 0;
+    return output->format == CORPUS_JSONL || width > 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ items */
