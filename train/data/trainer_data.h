@@ -37,6 +37,6 @@ deberta_status trainer_data_open(trainer_data *data, const deberta_trainer_optio
                                  const trainer_target *target, deberta_error *err);
 /* Computes SHA-256 of the data that are read. */
 void trainer_data_digest(const trainer_data *data, char digest[65]);
-/* The same of the held-out data; "": there are none. */
+/* Digests the held-out data; "": there are none. */
 void trainer_data_digest_held_out(const trainer_data *data, char digest[65]);
 void trainer_data_close(trainer_data *data);
