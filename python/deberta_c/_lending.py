@@ -405,6 +405,8 @@ def _without_gradient(last: Any, states: Any, maps: Any) -> Tuple[Any, Any, Any]
 
 
 TAKES_NO_WEIGHTS = f"takes no weights (load_state_dict): {UNDO}"
+
+
 def _guarded_train(module: Any) -> Any:
     def train(mode: bool = True) -> Any:
         return _refusing(f"does not train: {UNDO}")(module) if mode else type(module).train(module, mode)
