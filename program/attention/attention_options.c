@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "program/attention/attention_options.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,13 +80,15 @@ void tokens_parse(common_options *options, const char *text, void *target)
     token_view_choice *shown = target;
     char *colon, *end;
     bool fine = *text >= '0' && *text <= '9';
+    errno = 0;
     if (fine) shown->first = strtoull(text, &colon, 10);
     fine = fine && *colon == ':' && ((colon[1] >= '0' && colon[1] <= '9') || colon[1] == 0);
     shown->end = SIZE_MAX;
     if (fine && colon[1]) {
         shown->end = strtoull(colon + 1, &end, 10);
-        fine = *end == 0 && shown->first < shown->end;
+        fine = *end == 0 && shown->first < shown->end && shown->end < SIZE_MAX; /* SIZE_MAX is an open end */
     }
+    fine = fine && errno == 0;
     if (fine) return;
     option_wrong(options, target, "expected FIRST:END such as 0:8 (the end is not shown) or 4:, found '%s'", text);
 }

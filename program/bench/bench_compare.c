@@ -45,11 +45,24 @@ static void find_sides(compare_job *job, const compare_options *o)
     job->b = (compare_side){job->runs + first, paths + first + gap, count - first - gap};
 }
 
+/* Refuses a file with two results of one point, of which only one would be compared. */
+static void refuse_doubles(const bench_results *run, const char *name, const common_options *options)
+{
+    for (size_t k = 1; k < run->count; k++)
+        for (size_t before = 0; before < k; before++)
+            if (bench_result_alike(&run->result[k], &run->result[before], 0))
+                end_with(options, EXIT_INPUT,
+                         "%s: results[%zu] and results[%zu] are of one point, and one of them would not be compared: "
+                         "give each run a file of its own",
+                         name, before, k);
+}
+
 static void read_side(const compare_side *side, bench_results *runs, const compare_job *job, const compare_options *o)
 {
     deberta_error error = {0};
     for (size_t k = 0; k < side->count; k++) {
         must(&o->common, bench_results_read_file(&runs[k], NULL, side->names[k], &error), &error);
+        refuse_doubles(&runs[k], side->names[k], &o->common);
         if (!o->any_environment && compare_environments(&job->runs[0], &runs[k], &error) != DEBERTA_OK)
             end_with(&o->common, EXIT_INPUT, "%.400s (--any-environment compares all the same)", error.message);
     }

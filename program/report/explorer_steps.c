@@ -309,6 +309,12 @@ void explorer_steps_run(explorer_job *job)
     if (!is_verified && !wants_latency(job))
         option_note_unused(job->options, &job->options->seed,
                            "nothing is drawn at random without --with latency,verify");
+    if (job->contents.is_alone || !HAVE_VIZ) {
+        const char *why = HAVE_VIZ ? "a page alone has no drawn figures: a folder has" : "this build draws no figures";
+        option_note_unused(job->options, &job->o->training_log, why);
+        option_note_unused(job->options, &job->o->layers, why);
+        option_note_unused(job->options, &job->o->heads, why);
+    }
     common_options *info = explorer_steps_begin(job, &command_info);
     option_give(info, &info->json, NULL);
     give_document(job, info, DOCUMENT_INFO);

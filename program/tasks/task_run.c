@@ -319,6 +319,7 @@ static void print_json_line(task_run *run, const task_text *text)
     const bool fits = put_members(out, place, true, 0) && put_members(out, rest, false, JSON_REAL_PRECISION(9));
     if (!fits && !ferror(out)) memory_short();
     fputs("}\n", out);
+    run->printed++;
 }
 
 /* Prints the text form of an answer from the memory it was written to. */
@@ -474,8 +475,17 @@ static deberta_status open_run(task_run *run, deberta_error *err)
     return open_rows(run, err);
 }
 
+/* Notes that a file which is named as one JSON value has a line for each of several texts. */
+static void note_lines(const task_run *run)
+{
+    if (run->options->json && run->out && run->printed > 1 && path_has_suffix(run->out, ".json"))
+        say_note(run->options, "note: %s has an object a line, as .jsonl names it: no JSON reader takes it whole",
+                 run->out);
+}
+
 static deberta_status finish_run(task_run *run, deberta_error *err)
 {
+    note_lines(run);
     if (run->to_rows) {
         DEBERTA_TRY(finish_rows(run, err));
         run->output = (text_output){0};

@@ -41,6 +41,8 @@ def _given(options: Dict[str, Any]) -> Dict[str, Any]:
         name = given.rstrip("_").replace("-", "_")
         if value is None or (isinstance(value, (bool, np.bool_)) and not value):
             continue
+        if name in ("help", "version"):
+            raise ArgumentError(f"{name}: is no argument: it would print a text in the place of the answer")
         if name in found:
             raise ArgumentError(f"{name}: is given twice, also as {given}")
         found[name] = value

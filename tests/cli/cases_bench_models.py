@@ -54,6 +54,15 @@ def test_bench_without_digests_names_are_compared(bench):
             check_message(bench.run("bench", "compare", "x.json", "y.json"), 3, ["no measured point in common", f"'{mine[:100]}' and '{other[:100]}'"])
 
 
+def test_bench_two_results_of_one_point(bench):
+    """Only one of them would be compared, the one that stands first."""
+    found = measure(bench, TINY, "a.json")
+    found["results"].append(copy.deepcopy(found["results"][0]))
+    save(bench, "b.json", found)
+    for files in (("a.json", "b.json"), ("b.json", "a.json")):
+        check_message(bench.run("bench", "compare", *files), 3, ["b.json: results[0] and results[1] are of one point"])
+
+
 def test_bench_one_name_of_two_models(bench):
     found = measure(bench, TINY, "a.json", "4,8")
     for name, digit, keep in (("x.json", "a", 0), ("y.json", "b", 1)):

@@ -298,3 +298,19 @@ def test_what_has_no_use_is_said(bench):
     assert "head" not in said, said
     said = bench.run(*words, "-o", "none/there")
     assert said.code == 4 and "none/there: cannot make this folder" in said.err and "log:" not in said.err, said.err
+
+
+def test_names_of_files_and_ends_of_ranges(bench):
+    """A .json of several texts, an end that no number holds, what a page alone cannot draw; every id of a page is there once."""
+    masked = ["fill-mask", DEMO, "--text", "a [MASK]"]
+    assert "note" not in bench.fine(*masked, "-o", "one.json").err
+    json.loads(bench.read("one.json"))
+    contains(bench.fine(*masked, "--text", "b [MASK]", "-o", "two.json").err, "note: two.json has an object a line")
+    assert "note" not in bench.fine(*masked, "--text", "b [MASK]", "-o", "two.jsonl").err
+    for end in (2 ** 64 - 1, 2 ** 64, 10 ** 30):
+        contains(bench.expect(2, "attention", "distance", DEMO, "--text", "a b", "--token-range", f"1:{end}", "-o", "d.json").err, "--token-range: expected FIRST:END")
+    said = bench.fine("report", DEMO, "--text", "a b", "--layers", "1", "--heads", "0", "--training-log", "nowhere", "-o", "page.html").err
+    contains(said, *(f"note: --{name}: " for name in ("training-log", "layers", "heads")))
+    found = re.findall(r'\sid="([\w-]+)"', bench.read("page.html"))
+    equal(sorted(found), sorted(set(found)))
+    assert {link for link in re.findall(r'href="#([\w-]+)"', bench.read("page.html"))} <= set(found)

@@ -85,10 +85,17 @@ def test_options_have_the_kind_that_the_program_takes(command):
     assert set(values) == {word[2:] for word in named.split() if word.startswith("--")}, command
     assert values["no-peak" if command == ("bench",) else "no-notes"] == values["quiet"] == "" != values["out"]
     for name, takes in values.items():
+        if name in ("help", "version"):
+            continue
         said = subprocess.run([_program.PROGRAM, *command, DEMO, f"--{name}=x" if not takes else f"--{name}"], capture_output=True, text=True, check=False)
         assert said.returncode == 2 and ("needs a value" if takes else "takes no value") in said.stderr, (name, said.stderr)
         wrong, words = (True, f"{name.replace('-', '_')}: expected a value .*, found True, which is for switches") if takes else ("x", "expected True or False, found str 'x'")
         refuses(deberta_c.ArgumentError, words, _program.run, *command, DEMO, **{name.replace("-", "_"): wrong})
+
+
+@pytest.mark.parametrize("name", ["help", "version"])
+def test_texts_of_the_program_are_no_arguments(demo, name):
+    refuses(deberta_c.ArgumentError, f"{name}: is no argument", deberta_c.attention_figure, demo, "a b", **{name: True})
 
 
 def test_truth_values_and_none_are_no_numbers(demo):

@@ -209,4 +209,10 @@ TEST(test_of_a_text)
         check_refused(deberta_ablations_parse(found, &count, wrong[k], &error), &error, DEBERTA_E_ARGUMENT,
                       "expected term[=zero|=mean]@layer[:head]");
     }
+    assert_int_equal(deberta_ablations_parse(NULL, &count, "c2p@1", &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_ablations_parse(found, NULL, "c2p@1", &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_ablations_parse(found, &count, NULL, &error), DEBERTA_E_ARGUMENT);
+    deberta_vector_recipe recipe;
+    assert_int_equal(deberta_vector_recipe_read(&recipe, NULL, &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_vector_recipe_read(NULL, "folder", &error), DEBERTA_E_ARGUMENT);
 }
