@@ -55,8 +55,7 @@ static bool read_item(const ablation_item *item, deberta_ablation *ablation)
 
 deberta_status deberta_ablations_parse(deberta_ablation *ablations, size_t *count, const char *text, deberta_error *err)
 {
-    if (!ablations || !count || !text)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_ablations_parse needs a text, and room for what it says");
+    if (!ablations || !count || !text) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "no ablations to read");
     *count = 0;
     for (const char *at = text, *comma; at; at = comma ? comma + 1 : NULL) {
         comma = strchr(at, ',');

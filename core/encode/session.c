@@ -28,17 +28,14 @@ deberta_status deberta_session_check_finite(const deberta_session *s, deberta_er
     if (!s || !s->encoded)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_session_check_finite needs a session that has encoded a batch");
     const size_t width = s->model->config.hidden_size;
-    const deberta_interventions *changes = &s->internal.interventions.changes;
     for (size_t t = 0; t < s->tokens; t++) {
         const float *row = s->hidden + t * s->hidden_stride;
         for (size_t e = 0; e < width; e++) {
             if (isfinite(row[e])) continue;
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: value %zu of token %zu's last hidden state is %f: %s",
-                         s->model->name, e, t, (double)row[e],
-                         changes->edit_hidden || changes->row_bias || changes->patch_count
-                             ? "weights of the model are damaged or diverged in training, or an intervention of "
-                               "this session has made it"
-                             : "weights of the model are damaged or diverged in training");
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s: value %zu of token %zu's last hidden state is %f: weights of the model are damaged or "
+                         "diverged in training, or edited",
+                         s->model->name, e, t, (double)row[e]);
         }
     }
     return DEBERTA_OK;

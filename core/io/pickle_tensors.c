@@ -118,9 +118,7 @@ static deberta_status push_tensor(pickle *p, pickle_value arguments)
     /* The metadata mark views whose values are read with another sign. */
     if (pickle_container_of(p, arguments)->count > 6 && items[6].kind != PICKLE_NONE &&
         (items[6].kind != PICKLE_DICT || pickle_container_of(p, items[6])->count > 0))
-        PICKLE_REFUSE(p,
-                      "a tensor with %s of metadata, which mark it as negated or conjugated: save it with "
-                      ".resolve_neg()",
+        PICKLE_REFUSE(p, "a tensor with %s of metadata, which negate it: save it with .resolve_neg()",
                       pickle_kind_name(items[6]));
     if (p->tensors.count == TENSOR_MAX_COUNT) PICKLE_REFUSE(p, "more than %d tensors", TENSOR_MAX_COUNT);
     pickle_tensor *view = pickle_pool_add(&p->tensors);

@@ -196,8 +196,7 @@ static bool lies_above(const json_t *modules, const char *folder)
 deberta_status deberta_vector_recipe_read(deberta_vector_recipe *recipe, const char *folder, deberta_error *err)
 {
     json_t *modules = NULL;
-    if (!recipe || !folder)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_vector_recipe_read needs a recipe to fill and a folder");
+    if (!recipe || !folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "no folder to read a recipe of");
     *recipe = (deberta_vector_recipe){0};
     DEBERTA_TRY(read_modules(&modules, folder, err));
     deberta_status status = DEBERTA_OK;

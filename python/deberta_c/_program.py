@@ -28,7 +28,7 @@ SEVERAL_TEXTS = ("difference", "kernel")  # kinds of figures that take several t
 REPEATED = ("mark", "scale", "file", "text", "pair", "ids", "plot")  # options of which a list gives the option several times
 OTHER_INPUTS, WRITTEN = ("ids", "input", "file"), ("numbers", "latex")  # options of a figure that name inputs, and files that it writes
 # What follows an option in a sentence and is its value, not the next word: a number, a placeholder, a choice.
-_CHOICES = "all|bars|float32|int16|int8|map|microsoft|mlm|none|rtd|scalar|sequence|shapley|states|token"
+_CHOICES = "all|bars|float32|int16|int8|map|microsoft|mlm|none|probs|rtd|scalar|sequence|shapley|states|token"
 _VALUE = rf"(?:\d[\w.:@*-]*(?<=\w)|[A-Z]+\b(?:\.[a-z]+)?|(?:{_CHOICES})\b)(?:,(?:\d+|[A-Z]+|[a-z]+)\b)*"
 _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes: a wrong command line, bad input, the system
 

@@ -327,14 +327,9 @@ TEST(limits_of_the_whole)
     encode_batch(session, &batch);
     assert_ok(deberta_session_check_finite(session, &error));
     session->hidden[session->hidden_stride + 5] = NAN;
-    check_refused(
-        deberta_session_check_finite(session, &error), &error, DEBERTA_E_FORMAT,
-        "value 5 of token 1's last hidden state is nan: weights of the model are damaged or diverged in training");
-    static const float bias[1];
-    session->internal.interventions.changes.row_bias = bias;
     check_refused(deberta_session_check_finite(session, &error), &error, DEBERTA_E_FORMAT,
-                  "or an intervention of this session");
-    session->internal.interventions.changes.row_bias = NULL;
+                  "value 5 of token 1's last hidden state is nan: weights of the model are damaged or diverged in "
+                  "training, or an edit made it");
 
     char digest[65] = "untouched";
     assert_ok(deberta_model_digest(model, digest, NULL));
