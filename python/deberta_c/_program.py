@@ -41,8 +41,6 @@ def _given(options: Dict[str, Any]) -> Dict[str, Any]:
         name = given.rstrip("_").replace("-", "_")
         if value is None or (isinstance(value, (bool, np.bool_)) and not value):
             continue
-        if name in ("help", "version"):
-            raise ArgumentError(f"{name}: is no argument: it would print a text in the place of the answer")
         if name in found:
             raise ArgumentError(f"{name}: is given twice, also as {given}")
         found[name] = value
@@ -288,6 +286,8 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
     its inputs, UnsupportedError for a model opened with layers=."""
     folder, given = _opened_whole(model, "figures")
     options = _given(options)
+    for name in {"help", "version"} & set(options):
+        raise ArgumentError(f"{name}: is no argument: it prints a text in the place of the figure")
     words, title = _texts_of_figure(text, pair, kind, options)
     options = {**given, **_subtracted(options, given), "ablate": _without(getattr(model, "ablated", ""), options.get("ablate"))}
     out = None if out is False else out
