@@ -104,7 +104,14 @@ def test_patience_and_resume(bench):
     found = [line["eval_accuracy"] for line in evaluations(bench, "a")]
     best = found.index(max(found))
     assert len(found) == best + 3 < 12 and os.path.exists(bench.path("a/model.safetensors")), found
+    ended = {name: bench.bytes(f"a/{name}") for name in os.listdir(bench.path("a")) if name != "best"}
+    said = bench.fine(*words, "--patience", "2", "--resume", "--out", "a").err
+    assert "what was trained is in a" in said and "stopped" not in said, said
+    contains(bench.expect(3, *words, "--patience", "2", "--resume", "--save-dtype", "f16", "--out", "a").err, "this run is finished, with weights in float32")
+    equal({name: bench.bytes(f"a/{name}") for name in ended}, ended)
     bench.fine(*words, "--out", "whole")
+    bench.fine(*words, "--resume", "--out", "a")  # without patience it goes on behind its end
+    assert weights(bench, "a") == weights(bench, "whole") and len(log_of(bench, "a")) == len(log_of(bench, "whole"))
     in_two_parts(bench, words, 9, "parts")
     assert weights(bench, "whole") == weights(bench, "parts") and weights(bench, "whole/best") == weights(bench, "parts/best")
     equal(weights(bench, "whole", "config.json"), weights(bench, "parts", "config.json"))

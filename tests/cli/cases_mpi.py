@@ -114,6 +114,8 @@ def drawn(bench, kind, ranks):
     else:
         ranked(bench, (others, [*words, "--resume", "--out", "halves"]))
     same(bench, "halves", "plain", files_of(kind))
+    ranked(bench, (ranks, [*words, "--resume", "--out", "halves"]))  # finished: all ranks end, and nothing is written
+    same(bench, "halves", "plain", files_of(kind))
 
 
 def test_mlm(bench):

@@ -445,6 +445,11 @@ def test_resume_pair(bench):
     for part in ("generator", "discriminator"):
         assert digest(bench, f"cut/{part}/model.safetensors") == digest(bench, f"whole/{part}/model.safetensors"), part
     assert log_without_time(bench, "cut") == log_without_time(bench, "whole")
+    files = [f"whole/{part}/{name}" for part in ("generator", "discriminator") for name in ("model.safetensors", "training.safetensors", "config.json")]
+    before = [digest(bench, file) for file in files]
+    assert "nothing is trained or measured" in bench.fine(*words, "--resume", "--out", "whole").err
+    assert "this run is finished, with weights in float32" in bench.expect(3, *words, "--save-dtype", "f16", "--resume", "--out", "whole").err
+    assert [digest(bench, file) for file in files] == before
 
 
 def test_resume_refused(bench):

@@ -17,6 +17,7 @@
 #include "core/base/numbers.h"
 #include "core/base/sha256.h"
 #include "core/io/atomic_file.h"
+#include "core/io/checkpoint.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "core/io/quote.h"
@@ -280,6 +281,22 @@ deberta_status run_checkpoint_write_last(const run_parts *parts, const char *fol
                                          deberta_error *err)
 {
     return fill_folder(parts, folder, parts->save_dtype, record, err);
+}
+
+/* One part is enough, because all have one dtype. */
+deberta_status run_checkpoint_check_dtype(const run_parts *parts, const char *folder, deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    checkpoint *saved = NULL;
+    run_checkpoint_join(path, folder, parts->items[0].name);
+    DEBERTA_TRY(checkpoint_open(&saved, path, err));
+    const tensor *words = checkpoint_find(saved, "embeddings.word_embeddings.weight");
+    const bool is_half = words && words->dtype == DTYPE_F16, wanted = parts->save_dtype == DEBERTA_FLOAT16;
+    checkpoint_close(&saved);
+    if (!words || is_half == wanted) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: this run is finished, with weights in %s, which stay as they are: %s",
+                 QUOTE(folder), is_half ? "float16" : "float32",
+                 is_half ? "--save-dtype f16 belongs to it" : "leave --save-dtype f16 out");
 }
 
 /* ---------------------------------------------------------------------------------------------------------- reading */

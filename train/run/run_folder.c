@@ -202,7 +202,7 @@ static deberta_status write_checkpoint(const training_run *run, run_chain *chain
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
     DEBERTA_TRY(run_chain_add_state(chain, &run->parts, err));
     DEBERTA_TRY(run_chain_sync(chain, err));
-    return run_checkpoint_write(&run->parts, run->folder, &run->record, keeping_of(run), err);
+    return run_checkpoint_write(&run->parts, run->folder, run->record, keeping_of(run), err);
 }
 
 /* Records the state where a record is due, and the best model where this step has saved it. */
@@ -262,6 +262,8 @@ static deberta_status take_steps(const training_run *run, run_log *log, run_chai
     }
     agree(run->ranks, &goes_on, &improves);
     *ended = *ended || !improves;
+    /* A run that goes on behind an end has not recorded its state yet, which half precision would have rounded. */
+    if (run->is_written && improves && o->done < end) DEBERTA_TRY(run_chain_add_state(chain, &run->parts, err));
     size_t kept = o->done;
     double kept_at = clock_seconds();
     while (goes_on && improves && o->done < end) {
@@ -319,10 +321,12 @@ static deberta_status check_weights(const run_part *part, const char *folder, de
     return DEBERTA_OK;
 }
 
-/* Writes the model unless it is there, and records it in the chain. */
-static deberta_status write_last(const training_run *run, run_chain *chain, deberta_error *err)
+/* Writes the model and records it in the chain. Where no step was taken after the end that the folder has, its files
+ * stay as they are. */
+static deberta_status write_last(const training_run *run, run_chain *chain, bool is_there, deberta_error *err)
 {
-    if (!run->is_written) DEBERTA_TRY(run_checkpoint_write_last(&run->parts, run->folder, &run->record, err));
+    DEBERTA_TRY(is_there ? run_checkpoint_check_dtype(&run->parts, run->folder, err)
+                         : run_checkpoint_write_last(&run->parts, run->folder, run->record, err));
     DEBERTA_TRY(run_chain_add_model(chain, &run->parts, false, err));
     return run_chain_sync(chain, err);
 }
@@ -334,20 +338,21 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     const optimizer *o = &run->parts.items[0].training->optimizer;
     *finished = o->done == o->options.steps;
     const bool leads = ranks_lead(run->ranks);
+    const size_t begun = o->done;
     DEBERTA_TRY(open_log(&log, run, o->done, err));
     deberta_status status =
         leads ? run_chain_open(&chain, run->folder, run->chain_every, &run->parts, run->is_written, err) : DEBERTA_OK;
     /* Removes checkpoints that the interrupted run had not removed yet. */
     if (status == DEBERTA_OK && o->done > 0 && !*finished && leads)
         status = run_checkpoint_remove_older(run->folder, o->done, keeping_of(run), err);
-    /* A run that is written has no step to take, and in half precision not the state whose record it has. */
-    if (status == DEBERTA_OK && !run->is_written) status = take_steps(run, &log, &chain, finished, err);
+    if (status == DEBERTA_OK) status = take_steps(run, &log, &chain, finished, err);
     const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
     const bool written = stream_close(log.file);
     if (status != DEBERTA_OK && is_empty && leads) remove_log(run, &chain);
     if (status == DEBERTA_OK && !written)
         status = status_fail(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
-    if (status == DEBERTA_OK && *finished && leads) status = write_last(run, &chain, err);
+    if (status == DEBERTA_OK && *finished && leads)
+        status = write_last(run, &chain, run->is_written && o->done == begun, err);
     run_chain_close(&chain);
     for (size_t i = 0; status == DEBERTA_OK && *finished && i < run->parts.count; i++)
         status = check_weights(&run->parts.items[i], run->folder, err);

@@ -15,8 +15,8 @@ typedef struct training_run {
     run_parts parts;
     const char *folder;
     const run_claim *claim;       /* claim of the folder, held */
-    run_record record;            /* its recipe and its held-out data */
-    bool is_written;              /* whether the folder has the finished run already, which is not written again */
+    const run_record *record;     /* its recipe and its held-out data */
+    bool is_written;              /* whether the folder has the end of this run, from which it was read */
     const deberta_ranks *ranks;   /* NULL: none; ranks other than 0 have no files and no evaluations */
     size_t checkpoint_every;      /* steps between checkpoints; 0: not by steps */
     double checkpoint_minutes;    /* minutes since the last one or the beginning; 0: not by time */

@@ -48,6 +48,9 @@ deberta_status run_checkpoint_remove_older(const char *folder, size_t step, run_
 deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const run_record *record,
                                          deberta_error *err);
 
+/* Refuses a folder whose models are saved in another dtype than these would be. */
+deberta_status run_checkpoint_check_dtype(const run_parts *parts, const char *folder, deberta_error *err);
+
 /* Finds the end of a run or its latest whole checkpoint in a folder, or none where a run has made none yet. It checks
  * the recipe: if it differs, the message names the differing members. */
 deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const run_record *record,

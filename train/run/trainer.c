@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "core/io/checkpoint.h"
 #include "core/io/quote.h"
 #include "core/io/rank_values.h"
 #include "core/load/synthetic.h"
@@ -274,41 +273,16 @@ static deberta_status compare_ranks(const deberta_trainer *t, deberta_error *err
     return status;
 }
 
-static run_record record_of(const deberta_trainer *t)
-{
-    run_record record = {.recipe = t->recipe};
-    trainer_data_digest_held_out(&t->data, record.held_out);
-    return record;
-}
-
-/* Refuses to give the weights of a finished run another dtype: they are the state that a resumed run has. */
-static deberta_status check_saved_dtype(const deberta_trainer *t, deberta_error *err)
-{
-    char folder[RUN_PATH_BYTES];
-    checkpoint *saved = NULL;
-    run_checkpoint_part(&t->checkpoint, t->generator ? "discriminator" : "", folder);
-    DEBERTA_TRY(checkpoint_open(&saved, folder, err));
-    const tensor *words = checkpoint_find(saved, "embeddings.word_embeddings.weight");
-    const bool is_half = words && words->dtype == DTYPE_F16, wanted = t->options.save_dtype == DEBERTA_FLOAT16;
-    checkpoint_close(&saved);
-    if (!words || is_half == wanted) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: this run is finished, with weights in %s, which stay as they are: %s",
-                 QUOTE(t->folder), is_half ? "float16" : "float32",
-                 is_half ? "--save-dtype f16 belongs to it" : "leave --save-dtype f16 out");
-}
-
-/* Composes the recipe of a run, and finds the checkpoint from which it resumes. */
+/* Composes the record of a run, and finds the checkpoint from which it resumes. */
 static deberta_status open_run(deberta_trainer *t, deberta_error *err)
 {
     const deberta_trainer_options *o = &t->options;
     if (o->steps == 0 && !o->ranks) return DEBERTA_OK;
     DEBERTA_TRY(trainer_recipe_describe(&t->recipe, o, &t->data, &main_training(t)->options,
                                         t->generator ? &t->pair.generator.options : NULL, err));
-    if (o->resume) {
-        const run_record record = record_of(t);
-        DEBERTA_TRY(run_checkpoint_find(&t->checkpoint, o->folder, &record, err));
-        if (t->checkpoint.is_finished) DEBERTA_TRY(check_saved_dtype(t, err));
-    }
+    t->record.recipe = t->recipe;
+    trainer_data_digest_held_out(&t->data, t->record.held_out);
+    if (o->resume) DEBERTA_TRY(run_checkpoint_find(&t->checkpoint, o->folder, &t->record, err));
     if (o->audit) DEBERTA_TRY(run_checkpoint_find_step(&t->checkpoint, o->folder, o->audit_from, t->recipe, err));
     return compare_ranks(t, err);
 }
@@ -483,7 +457,7 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
         .parts = t->parts,
         .folder = t->folder,
         .claim = &t->claim,
-        .record = record_of(t),
+        .record = &t->record,
         .is_written = t->checkpoint.is_finished,
         .checkpoint_every = o->checkpoint_every,
         .checkpoint_minutes = o->checkpoint_minutes,

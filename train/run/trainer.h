@@ -17,6 +17,7 @@ struct deberta_trainer {
     run_parts parts;
     trainer_data data;
     json_t *recipe;
+    run_record record;         /* of the recipe and the held-out data */
     run_claim claim;           /* claim of a run's folder */
     run_checkpoint checkpoint; /* the checkpoint from which the run resumes; step 0: from the beginning */
 };
