@@ -105,7 +105,7 @@ void module_forget(void)
 deberta_status module_check_encoded(void)
 {
     if (module.encoded) return DEBERTA_OK;
-    DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "no text is encoded: encode or explore one first");
+    DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "no text is encoded");
 }
 
 int model_describe(void)

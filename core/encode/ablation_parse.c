@@ -55,7 +55,7 @@ static bool read_item(const ablation_item *item, deberta_ablation *ablation)
 
 deberta_status deberta_ablations_parse(deberta_ablation *ablations, size_t *count, const char *text, deberta_error *err)
 {
-    if (!ablations || !count || !text) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "no ablations to read");
+    if (!ablations || !count || !text) return status_fail(err, DEBERTA_E_ARGUMENT, "no text");
     *count = 0;
     for (const char *at = text, *comma; at; at = comma ? comma + 1 : NULL) {
         comma = strchr(at, ',');

@@ -34,7 +34,7 @@ deberta_status deberta_session_check_finite(const deberta_session *s, deberta_er
             if (isfinite(row[e])) continue;
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
                          "%s: value %zu of token %zu's last hidden state is %f: weights of the model are damaged or "
-                         "diverged in training, or an edit made it",
+                         "diverged in training, or edited",
                          s->model->name, e, t, (double)row[e]);
         }
     }

@@ -111,15 +111,13 @@ static deberta_status read_geometry(const pickle *p, pickle_tensor *view, pickle
 /* Implements _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks [, metadata]). */
 static deberta_status push_tensor(pickle *p, pickle_value arguments)
 {
-    pickle_value items[7];
+    pickle_value items[7] = {0};
     DEBERTA_TRY(unpack(p, arguments, 6, 7, items, "the arguments of _rebuild_tensor_v2"));
     if (items[0].kind != PICKLE_STORAGE)
         PICKLE_REFUSE(p, "a tensor made of %s, expected a storage", pickle_kind_name(items[0]));
     /* The metadata mark views whose values are read with another sign. */
-    if (pickle_container_of(p, arguments)->count > 6 && items[6].kind != PICKLE_NONE &&
-        (items[6].kind != PICKLE_DICT || pickle_container_of(p, items[6])->count > 0))
-        PICKLE_REFUSE(p, "a tensor with %s of metadata, which negate it: save it with .resolve_neg()",
-                      pickle_kind_name(items[6]));
+    if (items[6].kind == PICKLE_DICT ? pickle_container_of(p, items[6])->count > 0 : items[6].kind > PICKLE_NONE)
+        PICKLE_REFUSE(p, "%s of metadata: save it with .resolve_neg()", pickle_kind_name(items[6]));
     if (p->tensors.count == TENSOR_MAX_COUNT) PICKLE_REFUSE(p, "more than %d tensors", TENSOR_MAX_COUNT);
     pickle_tensor *view = pickle_pool_add(&p->tensors);
     if (!view) return pickle_out_of_room(p, &p->tensors);

@@ -329,7 +329,7 @@ TEST(limits_of_the_whole)
     session->hidden[session->hidden_stride + 5] = NAN;
     check_refused(deberta_session_check_finite(session, &error), &error, DEBERTA_E_FORMAT,
                   "value 5 of token 1's last hidden state is nan: weights of the model are damaged or diverged in "
-                  "training, or an edit made it");
+                  "training, or edited");
 
     char digest[65] = "untouched";
     assert_ok(deberta_model_digest(model, digest, NULL));
