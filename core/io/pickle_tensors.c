@@ -117,7 +117,7 @@ static deberta_status push_tensor(pickle *p, pickle_value arguments)
         PICKLE_REFUSE(p, "a tensor made of %s, expected a storage", pickle_kind_name(items[0]));
     /* The metadata mark views whose values are read with another sign. */
     if (items[6].kind == PICKLE_DICT ? pickle_container_of(p, items[6])->count > 0 : items[6].kind > PICKLE_NONE)
-        PICKLE_REFUSE(p, "%s of metadata: save it with .resolve_neg()", pickle_kind_name(items[6]));
+        PICKLE_REFUSE(p, "a tensor with %s: save it with .resolve_neg()", pickle_kind_name(items[6]));
     if (p->tensors.count == TENSOR_MAX_COUNT) PICKLE_REFUSE(p, "more than %d tensors", TENSOR_MAX_COUNT);
     pickle_tensor *view = pickle_pool_add(&p->tensors);
     if (!view) return pickle_out_of_room(p, &p->tensors);
