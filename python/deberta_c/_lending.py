@@ -5,16 +5,13 @@ its encoder are handed over, and come back when it is undone. Heads stay as they
 from __future__ import annotations
 
 import json
-import sys
-import threading
-import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from . import _abi as abi, _as_built as as_built
+from . import _abi as abi, _as_built as as_built, _under_way as under_way
 from ._abi import ArgumentError, UnsupportedError, library, thread_count
 from ._as_built import DTYPES
 from ._inputs import address
@@ -23,13 +20,11 @@ from ._session import Capture, Session, Sessions
 
 PROBABILITIES = abi.COMPONENTS.index("probs")
 POOLER = "ContextPooler"  # class of transformers' classifiers and multiple choice
-PATIENCE_S = 60
 LARGEST_BATCH = 4096  # tokens that are encoded together: more saves no time, and takes memory
 NOT_THE_ENCODER_S = ("architectures", "id2label", "label2id", "num_labels")  # keys of a configuration
 UNDO = "deberta_c.restore(model) first"
 AGAIN = "deberta_c.restore(model) and accelerate it again"
 WHOLE = (torch.int64, torch.int32)
-_BACK_IN_PYTORCH: Dict[object, Any] = {}  # bases whose PyTorch is called from `forward`, because they were restored while the call waited
 
 
 def _modules(holder: Any) -> List[Any]:
@@ -78,26 +73,6 @@ def guard(holder: Any, accelerated: "Accelerated") -> None:
     for module in _modules(holder):
         if module is not accelerated.encoder and any(accelerated.encoder is one for one in module.modules()):
             accelerated.guard(module)
-
-
-def wait_for_others(base: Any, encoder: Any, forward: Any) -> None:
-    """Waits until no other thread is inside the base in PyTorch, whose weights are about to go: it would multiply by what is put in
-    their place. Threads that are in `forward`, the library's, keep none of these, but for calls that went back to PyTorch (`_restored`)."""
-    inside, until = {id(base), *map(id, encoder.modules())}, time.monotonic() + PATIENCE_S
-    while _in_pytorch(inside, forward.__code__) or any(one is base for one in list(_BACK_IN_PYTORCH.values())):
-        if time.monotonic() > until:
-            raise UnsupportedError(f"a call of this {type(base).__name__} in another thread has been under way for {PATIENCE_S} s: accelerate the model "
-                                   "before it is first called")
-        time.sleep(1e-3)
-
-
-def _in_pytorch(inside: Any, forward: Any) -> bool:
-    for thread, frame in sys._current_frames().items():
-        while thread != threading.get_ident() and frame and frame.f_code is not forward:
-            if id(frame.f_locals.get("self")) in inside:
-                return True
-            frame = frame.f_back  # type: ignore[assignment]
-    return False
 
 
 def _open(base: Any, threads: Optional[int], precision: str) -> abi.Owned:
@@ -232,7 +207,7 @@ class Accelerated:
         """Lets PyTorch's weights go; until then the base is as it was. New calls are the library's at once, those that PyTorch has begun
         come to their end before."""
         self.base.forward, self.base._apply = self.forward, self.apply
-        wait_for_others(self.base, self.encoder, type(self).forward)
+        under_way.wait(self.base, self.encoder, type(self).forward)
         with self.sessions.alone():
             self.lent = _Lent(self.encoder, self.weights)
             self.encoder = AcceleratedEncoder(self).eval()
@@ -335,14 +310,10 @@ class Accelerated:
     def _restored(self, *arguments: Any, **options: Any) -> Any:
         """Calls PyTorch, or the library if the base was accelerated again meanwhile. The call is registered before base.forward is read, and
         take_over writes base.forward before it reads the register: one of them sees the other, so that no weight goes while it is read."""
-        call = object()
-        _BACK_IN_PYTORCH[call] = self.base
-        try:
+        with under_way.registered(self.base):
             other = getattr(vars(self.base).get("forward"), "__self__", None)
             if not isinstance(other, Accelerated) or other is self:
                 return type(self.base).forward(self.base, *arguments, **options)
-        finally:
-            del _BACK_IN_PYTORCH[call]
         return other.forward(*arguments, **options)
 
     def check_first(self, ragged: Ragged) -> None:

@@ -31,9 +31,13 @@ def check_not_closed(weights: abi.Owned) -> None:
         raise ArgumentError("the model is closed: open it again, Model(path)")
 
 
-def check_open(weights: abi.Owned) -> None:
+def check_process(weights: abi.Owned) -> None:
     if weights.pid != os.getpid():
         raise ArgumentError("the model was opened before a fork: its threads are in the other process; open it again in this one")
+
+
+def check_open(weights: abi.Owned) -> None:
+    check_process(weights)
     check_not_closed(weights)
 
 
@@ -241,9 +245,9 @@ class Sessions:
         self._idle[0].prepare()
 
     def _check_process(self) -> None:
-        """Refuses a forked child, which would wait for threads that it does not have."""
+        """Refuses a forked child, which would wait for threads that it does not have. Another thread may close the weights at any moment."""
         if not self._is_closed:
-            check_open(self._weights)
+            check_process(self._weights)
 
     @contextlib.contextmanager
     def one(self) -> Iterator[Optional[Session]]:

@@ -5,6 +5,7 @@ import io
 import pickle
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -12,7 +13,7 @@ import deberta_c
 from conftest import refuses
 from test_accelerate import SMALL, V1, V2, V3, made, padded, torch
 
-from deberta_c import _as_built, _lending  # noqa: E402
+from deberta_c import _as_built, _session, _under_way  # noqa: E402
 
 
 def kept_of(model):
@@ -170,10 +171,88 @@ def test_a_call_under_way_comes_to_its_end(monkeypatch):
     other.join()
     assert found["accelerated"] is model and torch.equal(found["logits"], plain) and hasattr(model.deberta.encoder, "accelerated")
     deberta_c.restore(model)
-    monkeypatch.setattr(_lending, "PATIENCE_S", 0)
-    monkeypatch.setattr(_lending, "_in_pytorch", lambda *_: True)
+    monkeypatch.setattr(_under_way, "PATIENCE_S", 0)
+    monkeypatch.setattr(_under_way, "_still_there", lambda *_: True)
     refuses(deberta_c.UnsupportedError, "in another thread .* accelerate the model before it is first called", deberta_c.accelerate, model)
     assert "forward" not in vars(model.deberta) and not hasattr(model.deberta.encoder, "accelerated")
+
+
+class Local:
+    """Something that a variable holds."""
+
+
+def test_variables_of_other_threads_are_let_go(monkeypatch):
+    """Whoever waits for a call reads no variable of its frames: a copy of one, let go, gives that thread the turn while its frame is read."""
+    model, given = made("DebertaV2Model", V2(**V3)), padded(3, 9, 200, 1)
+    entered, turn, leave, kept = threading.Event(), threading.Event(), threading.Event(), []
+    layer = type(model.encoder.layer[0])
+    forward = layer.forward
+
+    def slow(self, *arguments, **options):
+        held = Local()
+        there = weakref.ref(held)
+        entered.set()
+        turn.wait(20)
+        del held
+        kept.append(there())
+        leave.wait(20)
+        return forward(self, *arguments, **options)
+
+    def call():
+        with torch.no_grad():
+            model(**given)
+    monkeypatch.setattr(layer, "forward", slow)
+    caller = threading.Thread(target=call)
+    caller.start()
+    assert entered.wait(20)
+    monkeypatch.setattr(layer, "forward", forward)
+    accelerating = threading.Thread(target=deberta_c.accelerate, args=(model,), kwargs={"threads": 1})
+    accelerating.start()
+    accelerating.join(0.5)
+    assert accelerating.is_alive()
+    turn.set()
+    time.sleep(0.1)
+    leave.set()
+    caller.join(), accelerating.join()
+    assert kept[0] is None
+
+
+def test_calls_of_another_model_are_not_waited_for(monkeypatch):
+    """What another model of the class begins after the library has taken over does not keep accelerate waiting: only what was there before."""
+    model, other, given = made("DebertaV2Model", V2(**V3)), made("DebertaV2Model", V2(**V3)), padded(3, 9, 200, 1)
+    stop, calls = threading.Event(), [0]
+
+    def call():
+        with torch.no_grad():
+            while not stop.is_set():
+                other(**given)
+                calls[0] += 1
+    monkeypatch.setattr(_under_way, "PATIENCE_S", 20)
+    callers = [threading.Thread(target=call) for _ in range(3)]
+    [one.start() for one in callers]
+    try:
+        deberta_c.accelerate(model, threads=1)
+    finally:
+        stop.set()
+        [one.join() for one in callers]
+    assert calls[0] and hasattr(model.encoder, "accelerated")
+
+
+def test_closed_between_two_looks(monkeypatch):
+    """A call that has looked whether the model is restored, just before it is, goes on in PyTorch."""
+    model, given = made("DebertaV2Model", V2(**V3)), padded(3, 9, 200, 1)
+    with torch.no_grad():
+        plain = model(**given).last_hidden_state
+    deberta_c.accelerate(model, threads=1)
+    old, real = model.encoder.accelerated, _session.check_process
+
+    def restored_meanwhile(weights):
+        monkeypatch.setattr(_session, "check_process", real)
+        deberta_c.restore(model)
+        real(weights)
+    monkeypatch.setattr(_session, "check_process", restored_meanwhile)
+    with torch.no_grad():
+        assert torch.equal(old.forward(**given).last_hidden_state, plain)
 
 
 def test_accelerated_while_others_call():
@@ -236,7 +315,7 @@ def test_restored_and_accelerated_while_a_call_waits(monkeypatch):
     assert accelerating.is_alive() and not found, "accelerate took weights that a call in PyTorch was about to read"
     goes_on.set()
     waiting.join(), accelerating.join()
-    assert torch.equal(found[0], plain) and not _lending._BACK_IN_PYTORCH
+    assert torch.equal(found[0], plain) and not _under_way._REGISTERED
     call()  # PyTorch's weights are gone now
     assert (found[1] - plain)[given["attention_mask"].bool()].abs().max() < 1e-4  # rows of padding are zero
     deberta_c.restore(model)
