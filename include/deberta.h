@@ -329,9 +329,10 @@ enum {
     DEBERTA_OBSERVE_HIDDEN = 1,     /* on_hidden */
     DEBERTA_OBSERVE_ATTENTION = 2,  /* on_attention */
     DEBERTA_KEEP_DECODER_INPUT = 4, /* H[L-1], the input of the Enhanced Mask Decoder */
-    DEBERTA_ONLY_DECODER = 8 /* with it: of the last layer only what the decoder reads, keys and values, is computed.
-                                outputs.hidden is not H[L] then, and of the heads only DEBERTA_TASK_MLM_EMD
-                                works, with the same bits. Nothing can be observed */
+    DEBERTA_ONLY_HEADS = 8 /* an encode is followed by heads alone: it leaves the last layer to deberta_task_logits,
+                              which computes the positions that it is asked for, with the same bits. outputs.hidden
+                              is NULL then, and nothing can be observed. The heads of a whole batch are asked for in
+                              few calls: each reads the layer's weights */
 };
 
 /* The terms of a logit, their sum, and its softmax. */
@@ -384,7 +385,7 @@ typedef struct deberta_session_options {
     size_t max_tokens; /* limit of the tokens of all sequences of a batch together; 0 = 512 */
     size_t threads;    /* 0 = OMP_NUM_THREADS of the environment, if it is one of 1 to 1024; else the physical cores
                           that this process might use when the model was opened */
-    unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_*, DEBERTA_ONLY_DECODER */
+    unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_*, DEBERTA_ONLY_HEADS */
     size_t memory_limit_bytes;         /* limit of the session's memory, without the model's; 0 = no limit */
     int pin_threads;                   /* 1 = bind each of its worker threads to a core, except the calling one */
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; where several name the same

@@ -154,11 +154,21 @@ static void recompute_positions(deberta_session *s, const model_layer *layer)
     profile_lap_all(session_profiling(s), PROFILE_POSITIONS, time);
 }
 
+/* Computes what a layer does with its queries, keys and values. */
+static void run_rows(deberta_session *s, size_t index, const deberta_observer *observer)
+{
+    ablation_take_means(s, index);
+    s->attend(s, index, observer);
+    patches_make_heads(s, index, NULL, s->tokens);
+    feed_forward_run(s, &s->model->layers[index], s->tokens, s->context, s->hidden);
+}
+
 static void run_layer(deberta_session *s, size_t index, const deberta_observer *observer)
 {
     const model_layer *layer = &s->model->layers[index];
     const forward_record *record = s->internal.record;
-    const bool only_keys = (s->only_keys || (record && record->decoder_only)) && index + 1 == s->model->config.layers;
+    const bool only_keys =
+        (s->left_to_heads || (record && record->decoder_only)) && index + 1 == s->model->config.layers;
     if (record) session_record(s, &record->layers[index], s->hidden, s->tokens);
     if (s->internal.recompute_positions && (s->has_c2p || s->has_p2c)) recompute_positions(s, layer);
     const position_change *change = session_position_change(s);
@@ -166,13 +176,17 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     double time = profile_start(session_profiling(s));
     attention_project(s, layer, s->tokens, s->hidden, only_keys ? PROJECT_KEYS : PROJECT_ALL);
     profile_lap_all(session_profiling(s), PROFILE_QKV, time);
-    if (!only_keys) {
-        ablation_take_means(s, index);
-        s->attend(s, index, observer);
-        patches_make_heads(s, index, NULL, s->tokens);
-        feed_forward_run(s, layer, s->tokens, s->context, s->hidden);
-    }
+    if (!only_keys) run_rows(s, index, observer);
     if (record) session_detach(s);
+}
+
+void encoder_finish(deberta_session *s)
+{
+    const size_t last = s->model->config.layers - 1;
+    if (!s->left_to_heads) return;
+    attention_project(s, &s->model->layers[last], s->tokens, s->hidden, PROJECT_QUERIES);
+    run_rows(s, last, NULL);
+    s->left_to_heads = false;
 }
 
 void encoder_layer_again(deberta_session *s, size_t index)
@@ -180,6 +194,14 @@ void encoder_layer_again(deberta_session *s, size_t index)
     const layer_record *record = &s->internal.record->layers[index];
     memcpy(s->hidden, record->input, s->tokens * s->hidden_stride * sizeof *s->hidden);
     run_layer(s, index, NULL);
+}
+
+/* Returns true if the rows of the last layer wait for the heads that ask for them. Changes see a whole layer. */
+static bool leaves_rows(const deberta_session *s)
+{
+    const deberta_interventions *changes = &s->internal.interventions.changes;
+    return s->may_leave_rows && !changes->edit_hidden && !changes->row_bias && changes->patch_count == 0 &&
+           !session_position_change(s);
 }
 
 static deberta_status encoder_run(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,
@@ -234,6 +256,7 @@ static deberta_status encoder_encode(deberta_session *s, const deberta_batch *ba
     s->encoded = false;
     take_batch(s, batch);
     s->first_layer = s->internal.interventions.changes.first_layer;
+    s->left_to_heads = leaves_rows(s);
     DEBERTA_TRY(patches_check(s, err));
     executor_begin(s->executor);
     const deberta_status status = encoder_run(s, batch, batch->observer ? observer : NULL, err);
@@ -241,7 +264,7 @@ static deberta_status encoder_encode(deberta_session *s, const deberta_batch *ba
     DEBERTA_TRY(model_intact(s->model, err));
     DEBERTA_TRY(status);
     s->encoded = true;
-    outputs->hidden = s->hidden;
+    outputs->hidden = s->features & DEBERTA_ONLY_HEADS ? NULL : s->hidden;
     outputs->hidden_stride = s->hidden_stride;
     return DEBERTA_OK;
 }

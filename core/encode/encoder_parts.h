@@ -68,6 +68,17 @@ void convolution_keep_input(deberta_session *session);
 /* Turns session->hidden, the output of layer 0, into H[1]. */
 void convolution_run(deberta_session *session);
 
+/* The last layer for some positions, whose keys and values are there: where the encode left it to the heads, and in the
+ * Enhanced Mask Decoder. */
+
+/* Replaces session->asked_rows, the inputs of these positions, by their outputs. positions: ascending is fastest. */
+void last_layer_run(deberta_session *session, const size_t *positions, size_t count);
+/* Computes the rows of all positions, if the encode left them. */
+void encoder_finish(deberta_session *session);
+/* Returns the rows of H[L] of these positions, in memory of the session that the next call overwrites: computed now if
+ * the encode left them. *stride: from row to row. */
+float *last_layer_rows(deberta_session *session, const size_t *positions, size_t count, size_t *stride);
+
 /* The Enhanced Mask Decoder runs the last layer twice on the last encoded batch, with queries that include their
  * absolute position; keys and values are those computed from H[L - 1] while encoding (SPEC 8.3). */
 
@@ -75,5 +86,5 @@ void convolution_run(deberta_session *session);
  * positions at its input, whose decoder is H[L]. */
 deberta_status decoder_check(const deberta_session *session, const size_t *positions, size_t count, deberta_error *err);
 /* Runs the decoder. positions: ascending tokens, at most as many as the batch has. The result is in
- * session->decoder_rows. */
+ * session->asked_rows. */
 void decoder_run(deberta_session *session, const size_t *positions, size_t count);

@@ -117,15 +117,6 @@ static void run_mlm(deberta_session *s, const float *rows, size_t ld, size_t cou
 
 /* ------------------------------------------------------------------------------------------------------ small heads */
 
-/* Copies rows of H[L] into session->context. */
-static void gather(deberta_session *s, const size_t *tokens, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        memcpy(s->context + i * s->context_stride, s->hidden + tokens[i] * s->hidden_stride,
-               s->model->config.hidden_size * sizeof(float));
-    }
-}
-
 /* Runs a classifier over rows [count][ld]. It uses scratch memory, because a product writes whole panels. */
 static void classify(deberta_session *s, const packed_matrix *classifier, const float *rows, size_t ld, size_t count,
                      float *logits, size_t stride, size_t width)
@@ -149,17 +140,17 @@ static void run_rtd(deberta_session *s, const size_t *positions, size_t count, f
 {
     const model_config *config = &s->model->config;
     const model_tasks *tasks = &s->model->tasks;
-    size_t hidden = config->hidden_size;
-    gather(s, positions, count);
+    size_t hidden = config->hidden_size, ld;
+    encoder_finish(s); /* every row needs another one, too */
+    float *rows = last_layer_rows(s, positions, count, &ld);
     for (size_t i = 0; i < count; i++) {
         const float *start = s->hidden + s->starts[session_sequence_of(s, positions[i])] * s->hidden_stride;
-        float *row = s->context + i * s->context_stride;
+        float *row = rows + i * ld;
         for (size_t e = 0; e < hidden; e++) row[e] += start[e];
     }
-    s->kernels.layernorm_f32(s->context, s->context_stride, s->context, s->context_stride, tasks->rtd_norm.gamma,
-                             tasks->rtd_norm.beta, count, hidden, config->layer_norm_eps);
-    linear_product dense =
-        linear_plain(&tasks->rtd_dense, count, s->context, s->context_stride, s->normed, s->normed_stride);
+    s->kernels.layernorm_f32(rows, ld, rows, ld, tasks->rtd_norm.gamma, tasks->rtd_norm.beta, count, hidden,
+                             config->layer_norm_eps);
+    linear_product dense = linear_plain(&tasks->rtd_dense, count, rows, ld, s->normed, s->normed_stride);
     linear_run_parallel(&s->kernels, s->executor, &dense, 1);
     activate_rows(&s->kernels, config->hidden_activation, s->normed, s->normed_stride, count, hidden);
     classify(s, &tasks->rtd_classifier, s->normed, s->normed_stride, count, logits, stride, 1);
@@ -169,12 +160,10 @@ static void run_sequence(deberta_session *s, const size_t *sequences, size_t cou
 {
     const model_config *config = &s->model->config;
     const model_tasks *tasks = &s->model->tasks;
-    for (size_t i = 0; i < count; i++) {
-        memcpy(s->context + i * s->context_stride, s->hidden + s->starts[sequences[i]] * s->hidden_stride,
-               config->hidden_size * sizeof(float));
-    }
-    linear_product pooler =
-        linear_plain(&tasks->pooler, count, s->context, s->context_stride, s->normed, s->normed_stride);
+    size_t ld;
+    for (size_t i = 0; i < count; i++) s->asked_tokens[i] = s->starts[sequences[i]];
+    const float *rows = last_layer_rows(s, s->asked_tokens, count, &ld);
+    linear_product pooler = linear_plain(&tasks->pooler, count, rows, ld, s->normed, s->normed_stride);
     linear_run_parallel(&s->kernels, s->executor, &pooler, 1);
     activate_rows(&s->kernels, config->pooler_activation, s->normed, s->normed_stride, count, config->hidden_size);
     classify(s, &tasks->classifier, s->normed, s->normed_stride, count, logits, stride, tasks->labels);
@@ -192,9 +181,6 @@ static deberta_status check_call(const deberta_session *s, deberta_task head, co
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", s->model->name, deberta_task_name(head));
     }
     if (!s->encoded) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "no batch has been encoded for the head to work on");
-    if (s->features & DEBERTA_ONLY_DECODER && head != DEBERTA_TASK_MLM_EMD)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "head '%s' needs H[L], which a session with DEBERTA_ONLY_DECODER has not",
-                     deberta_task_name(head));
     if (stride < width) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "stride %zu is less than the %zu columns of head '%s'", stride, width,
                      deberta_task_name(head));
@@ -216,23 +202,21 @@ static void run_head(deberta_session *s, deberta_task head, const size_t *positi
     const model_tasks *tasks = &s->model->tasks;
     if (head == DEBERTA_TASK_MLM_EMD && !s->model->config.position_biased_input) {
         decoder_run(s, positions, count);
-        run_mlm(s, s->decoder_rows, s->hidden_stride, count, logits, stride);
+        run_mlm(s, s->asked_rows, s->hidden_stride, count, logits, stride);
         return;
     }
     switch (head) {
-    case DEBERTA_TASK_RTD: run_rtd(s, positions, count, logits, stride); break;
-    case DEBERTA_TASK_SEQUENCE: run_sequence(s, positions, count, logits, stride); break;
-    case DEBERTA_TASK_TOKEN:
-    case DEBERTA_TASK_QA:
-        gather(s, positions, count);
-        classify(s, head == DEBERTA_TASK_QA ? &tasks->answer : &tasks->classifier, s->context, s->context_stride, count,
-                 logits, stride, deberta_task_width(s->model, head));
-        break;
-    default:
-        gather(s, positions, count);
-        run_mlm(s, s->context, s->context_stride, count, logits, stride);
-        break;
+    case DEBERTA_TASK_RTD: run_rtd(s, positions, count, logits, stride); return;
+    case DEBERTA_TASK_SEQUENCE: run_sequence(s, positions, count, logits, stride); return;
+    default: break;
     }
+    size_t ld;
+    const float *rows = last_layer_rows(s, positions, count, &ld);
+    if (head == DEBERTA_TASK_TOKEN || head == DEBERTA_TASK_QA)
+        classify(s, head == DEBERTA_TASK_QA ? &tasks->answer : &tasks->classifier, rows, ld, count, logits, stride,
+                 deberta_task_width(s->model, head));
+    else
+        run_mlm(s, rows, ld, count, logits, stride);
 }
 
 static deberta_status run_task(deberta_session *s, deberta_task head, const size_t *positions, size_t count,

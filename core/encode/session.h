@@ -80,8 +80,8 @@ struct deberta_session {
                            sessions */
     size_t threads, max_tokens;
     unsigned features;
-    bool only_keys; /* whether the last layer computes only keys and values (DEBERTA_ONLY_DECODER), where the decoder
-                       needs no more */
+    bool may_leave_rows; /* whether an encode without changes leaves the last layer's rows to the heads
+                            (DEBERTA_ONLY_HEADS) */
     session_internal_options internal;
     layer_attention attend; /* attention_run, or the replacement of a study */
     ablation_plan ablation;
@@ -118,7 +118,8 @@ struct deberta_session {
     size_t key_panels;             /* panels that packed_keys holds for each head */
     float *halo;                   /* H[0] with (width - 1) / 2 zero rows before, between and after the sequences */
     float *decoder_input;          /* H[L - 1] */
-    float *decoder_rows;           /* the Enhanced Mask Decoder's queries, [max_tokens][hidden_stride] */
+    float *asked_rows;             /* rows of the last layer that a head asks for, [max_tokens][hidden_stride] */
+    size_t *asked_tokens;          /* [max_tokens]: first tokens of the sequences that a head asks for */
     float *fold_keys, *fold_queries, *fold_workspace; /* memory for recompute_positions */
     worker_scratch *workers;                          /* [threads] */
 
@@ -126,6 +127,7 @@ struct deberta_session {
 
     /* The current batch, or the last one. */
     bool encoded;
+    bool left_to_heads; /* whether `hidden` is H[L - 1], and the last layer has computed keys and values only */
     size_t tokens, sequences;
     size_t first_layer;    /* first layer that ran */
     size_t *starts;        /* [max_tokens + 1] */

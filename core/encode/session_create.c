@@ -125,8 +125,9 @@ static void carve_activations(deberta_session *s, arena *memory)
     }
     if (s->features & DEBERTA_KEEP_DECODER_INPUT) {
         s->decoder_input = take_floats(memory, tokens, s->hidden_stride);
-        s->decoder_rows = take_floats(memory, tokens, s->hidden_stride);
     }
+    if (s->features & DEBERTA_KEEP_DECODER_INPUT || s->may_leave_rows)
+        s->asked_rows = take_floats(memory, tokens, s->hidden_stride);
     if (s->internal.recompute_positions) {
         size_t queries = config->heads * model->relative_rows * model->padded_head;
         s->fold_keys = s->has_c2p ? take_floats(memory, model_position_key_floats(model), 1) : NULL;
@@ -141,6 +142,7 @@ static void carve_batch(deberta_session *s, arena *memory)
     s->starts = arena_take(memory, tokens + 1, sizeof *s->starts);
     s->position_ids = arena_take(memory, tokens, sizeof *s->position_ids);
     s->mask = arena_take(memory, tokens, sizeof *s->mask);
+    s->asked_tokens = arena_take(memory, tokens, sizeof *s->asked_tokens);
     s->key_bias = arena_take(memory, tokens, sizeof *s->key_bias);
     s->key_present = arena_take(memory, tokens, sizeof *s->key_present);
     s->panel_starts = arena_take(memory, tokens, sizeof *s->panel_starts);
@@ -205,17 +207,15 @@ static deberta_status check_options(const deberta_session_options *options, cons
                                     deberta_error *err)
 {
     const unsigned observed = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION,
-                   known = observed | DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_DECODER | DEBERTA_PATCH_TERMS;
+                   known = observed | DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_HEADS | DEBERTA_PATCH_TERMS;
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a session needs a model");
     if ((unsigned)options->isa >= DEBERTA_ISA_COUNT) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set %d does not exist", (int)options->isa);
     }
     if (options->features & ~known)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown features 0x%x", options->features & ~known);
-    if (options->features & DEBERTA_ONLY_DECODER &&
-        (!(options->features & DEBERTA_KEEP_DECODER_INPUT) || options->features & observed))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "DEBERTA_ONLY_DECODER goes with DEBERTA_KEEP_DECODER_INPUT, and with nothing that observes");
+    if (options->features & DEBERTA_ONLY_HEADS && options->features & observed)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "DEBERTA_ONLY_HEADS goes with nothing that observes");
     if (options->max_tokens > LARGEST_MAX_TOKENS) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "max_tokens %zu is above the largest possible, %d", options->max_tokens,
                      LARGEST_MAX_TOKENS);
@@ -227,6 +227,17 @@ static deberta_status check_options(const deberta_session_options *options, cons
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                      "a session with shared_threads has no threads of its own: threads and pin_threads must be 0");
     return DEBERTA_OK;
+}
+
+/* Returns true unless a row of the last layer needs others of it: means of all queries, heads that talk, the
+ * convolution, a study's own attention, or a record of what ran. */
+static bool last_layer_splits(const deberta_session *s, const deberta_session_options *options)
+{
+    const model_config *config = &s->model->config;
+    const bool convolved = config->convolution_width > 0 && config->layers == 1;
+    const bool whole = s->internal.layers == 0 || s->internal.layers == config->layers;
+    return options->ablation_count == 0 && !config->talking_heads && !convolved && whole && !s->internal.record &&
+           s->attend == attention_run;
 }
 
 /* Sets the members that decide the sizes; allocates nothing. */
@@ -254,10 +265,7 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     if (s->internal.executor) s->threads = s->internal.executor->threads;
     s->max_tokens = options->max_tokens ? options->max_tokens : DEFAULT_MAX_TOKENS;
     s->features = options->features;
-    /* The last layer must run in full for an ablated decoder, which takes means of the encoder's queries, and for a
-     * model with absolute positions at the input, whose decoder is the plain head. */
-    s->only_keys =
-        s->features & DEBERTA_ONLY_DECODER && options->ablation_count == 0 && !model->config.position_biased_input;
+    s->may_leave_rows = s->features & DEBERTA_ONLY_HEADS && last_layer_splits(s, options);
     s->l2_bytes = machine->l2_bytes ? machine->l2_bytes / maximum(machine->l2_cores, 1) : ASSUMED_L2_BYTES;
     s->has_c2p = model->has_c2p && term_is_selected(s->internal.terms, DEBERTA_C2P);
     s->has_p2c = model->has_p2c && term_is_selected(s->internal.terms, DEBERTA_P2C);

@@ -185,9 +185,14 @@ static deberta_status keep_scores(void *context, const text_piece *pieces, size_
     choice_job *job = context;
     const text_batches *batches = &job->run->batches;
     const task_batch batch = {.session = batches->session, .model = batches->model, .count = count, .starts = starts};
-    for (size_t k = 0; k < count; k++)
-        DEBERTA_TRY(task_run_logits(&batch, DEBERTA_TASK_SEQUENCE, &k, 1, &job->scores[pieces[k].index], err));
-    return DEBERTA_OK;
+    struct scope_piece *mark = options_mark(job->run->options);
+    size_t *positions = options_take(job->run->options, count, sizeof *positions);
+    float *scores = options_take(job->run->options, count, sizeof *scores);
+    for (size_t k = 0; k < count; k++) positions[k] = k;
+    const deberta_status status = task_run_logits(&batch, DEBERTA_TASK_SEQUENCE, positions, count, scores, err);
+    for (size_t k = 0; status == DEBERTA_OK && k < count; k++) job->scores[pieces[k].index] = scores[k];
+    options_release(job->run->options, mark);
+    return status;
 }
 
 static json_t *describe_choices(const choice_job *job, const size_t *chosen, size_t count)
@@ -310,6 +315,7 @@ static void begin_choices(task_run *run)
     const deberta_model_info *info = &run->batches.info;
     task_require(run->options, &run->batches, DEBERTA_TASK_SEQUENCE, NULL);
     job->run = run;
+    run->batches.session_options.features |= DEBERTA_ONLY_HEADS;
     if (info->sequence_labels != 1)
         end_with(run->options, EXIT_INPUT,
                  "%s: its classifier has %zu outputs; --choice needs one with a single output, as models for multiple "

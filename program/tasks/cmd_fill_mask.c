@@ -243,7 +243,7 @@ static void fill_mask_begin(task_run *run)
             run->batches.info.name);
     job->mask_id = deberta_tokenizer_special_id(run->batches.tokenizer, DEBERTA_SPECIAL_MASK);
     job->mask = deberta_tokenizer_token(run->batches.tokenizer, job->mask_id, NULL);
-    if (job->used[0]) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
+    run->batches.session_options.features |= DEBERTA_ONLY_HEADS | (job->used[0] ? DEBERTA_KEEP_DECODER_INPUT : 0);
 }
 
 static int fill_mask_run(const common_options *options)

@@ -361,8 +361,8 @@ static void open_run(pair_run *run, const reading_options *options)
     run->head = request->score == PAIR_SCORE_RTD ? DEBERTA_TASK_RTD
                                                  : task_mlm_head(run->options, &run->batches, request->mlm_decoder);
     task_require(run->options, &run->batches, run->head, NULL);
-    if (run->head == DEBERTA_TASK_MLM_EMD)
-        run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_DECODER;
+    run->batches.session_options.features |= DEBERTA_ONLY_HEADS;
+    if (run->head == DEBERTA_TASK_MLM_EMD) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
     run->findings.head = deberta_task_name(run->head);
     run->findings.precision = low_precision_name(run->options);
     run->findings.ablated = run->options->ablated.text;

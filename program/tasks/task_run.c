@@ -461,6 +461,8 @@ static deberta_status open_run(task_run *run, deberta_error *err)
     text_stream_open(&run->stream, reading_of(run->options), &command->names);
     text_batches_open(&run->batches, reading_of(run->options), 0);
     if (command->describe) task_require(run->options, &run->batches, command->task, command->without_head);
+    if (command->describe && command->task == DEBERTA_TASK_SEQUENCE)
+        run->batches.session_options.features |= DEBERTA_ONLY_HEADS;
     if (command->begin) command->begin(run);
     run->to_rows = command->write || corpus_shard_wanted(&run->stream);
     if (!run->to_rows) {

@@ -133,6 +133,7 @@ typedef struct outputs {
     scope memory;
     float *hidden;                     /* [tokens][h] */
     float *logits[DEBERTA_TASK_COUNT]; /* [tokens or sequences][width] */
+    bool only_heads;                   /* whether there is no H[L] */
 } outputs;
 
 static size_t drawn_inference_rows_of(deberta_task task, const verify_texts *texts)
@@ -149,6 +150,25 @@ static deberta_status take_logits(deberta_session *session, deberta_task task, o
     const deberta_status status =
         deberta_task_logits(session, task, positions, rows, to->logits[task] + first_row * width, width, err);
     free(positions);
+    return status;
+}
+
+/* Asks for the places in calls of three, from the last one to the first. */
+static deberta_status take_logits_by_threes(deberta_session *session, deberta_task task, outputs *to, size_t first_row,
+                                            size_t rows, size_t width, deberta_error *err)
+{
+    enum { AT_ONCE = 3 };
+    size_t positions[AT_ONCE];
+    float *logits = memory_take(AT_ONCE * width, sizeof *logits);
+    deberta_status status = DEBERTA_OK;
+    for (size_t left = rows, count; status == DEBERTA_OK && left > 0; left -= count) {
+        count = left < AT_ONCE ? left : AT_ONCE;
+        for (size_t i = 0; i < count; i++) positions[i] = left - 1 - i;
+        status = deberta_task_logits(session, task, positions, count, logits, width, err);
+        for (size_t i = 0; status == DEBERTA_OK && i < count; i++)
+            memcpy(to->logits[task] + (first_row + positions[i]) * width, logits + i * width, width * sizeof *logits);
+    }
+    free(logits);
     return status;
 }
 
@@ -170,28 +190,29 @@ static deberta_status drawn_inference_encode(const deberta_model *model, deberta
                                  .sequences = end - first};
     deberta_outputs given = {.struct_size = sizeof given};
     deberta_status status = deberta_encode(session, &batch, &given, err);
-    for (size_t t = 0; status == DEBERTA_OK && t < tokens; t++)
+    for (size_t t = 0; status == DEBERTA_OK && given.hidden && t < tokens; t++)
         memcpy(to->hidden + (at + t) * h, given.hidden + t * given.hidden_stride, h * sizeof *to->hidden);
     for (int k = 0; status == DEBERTA_OK && k < DEBERTA_TASK_COUNT; k++) {
         const deberta_task task = (deberta_task)k;
         const bool by_text = task == DEBERTA_TASK_SEQUENCE;
         if (to->logits[k])
-            status = take_logits(session, task, to, by_text ? first : at, by_text ? end - first : tokens,
-                                 deberta_task_width(model, task), err);
+            status = (given.hidden ? take_logits : take_logits_by_threes)(session, task, to, by_text ? first : at,
+                                                                          by_text ? end - first : tokens,
+                                                                          deberta_task_width(model, task), err);
     }
     free(starts);
     return status;
 }
 
 static deberta_status encode_all(const deberta_model *model, const verify_texts *texts, size_t threads, bool alone,
-                                 outputs *to, deberta_error *err)
+                                 unsigned features, outputs *to, deberta_error *err)
 {
     const deberta_model_info *info = deberta_model_describe(model);
     const deberta_session_options options = {
         .struct_size = sizeof options,
         .threads = threads,
         .max_tokens = texts->starts[texts->sequences],
-        .features = info->tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0};
+        .features = features | (info->tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0)};
     deberta_session *session = NULL;
     to->hidden = scope_take(&to->memory, texts->starts[texts->sequences] * info->hidden_size, sizeof *to->hidden);
     for (deberta_task task = 0; task < DEBERTA_TASK_COUNT; task++)
@@ -219,7 +240,7 @@ static const char *difference_of(const deberta_model *model, const verify_texts 
                                  const outputs *b)
 {
     const size_t tokens = texts->starts[texts->sequences], h = deberta_model_describe(model)->hidden_size;
-    if (!same_rows(texts, a->hidden, b->hidden, tokens, h, false)) return "hidden states";
+    if (!b->only_heads && !same_rows(texts, a->hidden, b->hidden, tokens, h, false)) return "hidden states";
     for (int k = 0; k < DEBERTA_TASK_COUNT; k++) {
         const deberta_task task = (deberta_task)k;
         if (a->logits[k] && !same_rows(texts, a->logits[k], b->logits[k], drawn_inference_rows_of(task, texts),
@@ -274,9 +295,11 @@ static const struct {
     model_place place;
     size_t threads;
     bool alone;
+    unsigned features;
 } places[] = {
     {"inference: each text alone", FROM_FILE, 1, .alone = true},
     {"inference: 2 threads", FROM_FILE, 2, .alone = false},
+    {"inference: the last layer's rows by heads", FROM_FILE, 2, .features = DEBERTA_ONLY_HEADS},
     {"inference: from memory", FROM_MEMORY, 1, .alone = false},
     {"inference: packed", FROM_PACKED, 1, .alone = false},
     {"inference: packed, without weights", FROM_PACKED_ALONE, 2, .alone = false},
@@ -286,10 +309,11 @@ static void compare_place(drawn_run *run, size_t k, deberta_precision precision,
                           const outputs *base)
 {
     deberta_model *model = NULL;
-    outputs other = {0};
+    outputs other = {.only_heads = places[k].features & DEBERTA_ONLY_HEADS};
     deberta_error refusal;
     if (open_from(run, places[k].place, precision, &model, &refusal) == DEBERTA_OK &&
-        encode_all(model, texts, places[k].threads, places[k].alone, &other, &refusal) == DEBERTA_OK) {
+        encode_all(model, texts, places[k].threads, places[k].alone, places[k].features, &other, &refusal) ==
+            DEBERTA_OK) {
         const char *difference = difference_of(model, texts, base, &other);
         drawn_note(run, places[k].name, "bits", difference ? INFINITY : 0, difference);
     } else {
@@ -308,7 +332,7 @@ static deberta_status run_places(drawn_run *run, const drawn_feature *feature, d
     deberta_error refusal;
     const verify_texts texts = flatten(&base.memory, &run->drawn->batch);
     if (open_from(run, FROM_FILE, precision, &model, &refusal) == DEBERTA_OK &&
-        encode_all(model, &texts, 1, false, &base, &refusal) == DEBERTA_OK)
+        encode_all(model, &texts, 1, false, 0, &base, &refusal) == DEBERTA_OK)
         for (size_t k = 0; k < sizeof places / sizeof *places; k++) compare_place(run, k, precision, &texts, &base);
     else
         drawn_note_refusal(run, feature->name, "bits", &refusal);

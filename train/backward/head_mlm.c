@@ -298,7 +298,7 @@ deberta_status head_mlm(step_state *step, const step_batch *batch, deberta_error
         DEBERTA_TRY(decoder_check(s, rows.tokens, rows.count, err));
         decoder_run(s, rows.tokens, rows.count);
         stage_lap(l->clock, TRAINING_DECODER);
-        x = s->decoder_rows;
+        x = s->asked_rows;
         ldx = s->hidden_stride;
     } else {
         head_gather(l, &rows, x);
