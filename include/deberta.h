@@ -331,8 +331,8 @@ enum {
     DEBERTA_KEEP_DECODER_INPUT = 4, /* H[L-1], the input of the Enhanced Mask Decoder */
     DEBERTA_ONLY_HEADS = 8 /* an encode is followed by heads alone: it leaves the last layer to deberta_task_logits,
                               which computes the positions that it is asked for, with the same bits. outputs.hidden
-                              is NULL then, and nothing can be observed. The heads of a whole batch are asked for in
-                              few calls: each reads the layer's weights */
+                              is NULL then; on_hidden gets H[0] ... H[L-1], and there is no on_attention. Ask for the
+                              positions of a whole batch in one call: each reads the layer's weights */
 };
 
 /* The terms of a logit, their sum, and its softmax. */
@@ -491,9 +491,10 @@ typedef struct deberta_outputs {
 DEBERTA_API deberta_status deberta_encode(deberta_session *session, const deberta_batch *batch,
                                           deberta_outputs *outputs, deberta_error *err);
 
-/* Checks the last encode's H[L]: DEBERTA_E_FORMAT, with the place, if a value is not finite. Edits of hidden states and
- * trained weights can cause that; a checkpoint's weights are checked as they are read, see deberta_model_open. Not part
- * of deberta_encode, because an edit may be meant so. DEBERTA_E_ARGUMENT: nothing has been encoded. */
+/* Checks the last encode's H[L], or with DEBERTA_ONLY_HEADS what the session holds of it, H[L-1]: DEBERTA_E_FORMAT,
+ * with the place, if a value is not finite. Edits of hidden states and trained weights can cause that; a checkpoint's
+ * weights are checked as they are read, see deberta_model_open. Not part of deberta_encode, because an edit may be
+ * meant so. DEBERTA_E_ARGUMENT: nothing has been encoded. */
 DEBERTA_API deberta_status deberta_session_check_finite(const deberta_session *session, deberta_error *err);
 
 /* ----------------------------------------------------------------------------------------------------------- tasks */

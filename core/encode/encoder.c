@@ -122,7 +122,8 @@ void encoder_take_batch(deberta_session *s, const deberta_batch *batch)
 static deberta_status show_hidden(const deberta_session *s, const deberta_observer *observer, size_t layer,
                                   deberta_error *err)
 {
-    if (!observer || !observer->on_hidden) return DEBERTA_OK;
+    if (!observer || !observer->on_hidden || (s->features & DEBERTA_ONLY_HEADS && layer == s->model->config.layers))
+        return DEBERTA_OK;
     const deberta_hidden_block block = {.layer = layer,
                                         .tokens = s->tokens,
                                         .columns = s->model->config.hidden_size,

@@ -206,16 +206,16 @@ static void session_carve(deberta_session *s, arena *memory)
 static deberta_status check_options(const deberta_session_options *options, const deberta_model *model,
                                     deberta_error *err)
 {
-    const unsigned observed = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION,
-                   known = observed | DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_HEADS | DEBERTA_PATCH_TERMS;
+    const unsigned known = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT |
+                           DEBERTA_ONLY_HEADS | DEBERTA_PATCH_TERMS;
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a session needs a model");
     if ((unsigned)options->isa >= DEBERTA_ISA_COUNT) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set %d does not exist", (int)options->isa);
     }
     if (options->features & ~known)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown features 0x%x", options->features & ~known);
-    if (options->features & DEBERTA_ONLY_HEADS && options->features & observed)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "DEBERTA_ONLY_HEADS goes with nothing that observes");
+    if (options->features & DEBERTA_ONLY_HEADS && options->features & DEBERTA_OBSERVE_ATTENTION)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "DEBERTA_ONLY_HEADS leaves no attention to DEBERTA_OBSERVE_ATTENTION");
     if (options->max_tokens > LARGEST_MAX_TOKENS) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "max_tokens %zu is above the largest possible, %d", options->max_tokens,
                      LARGEST_MAX_TOKENS);

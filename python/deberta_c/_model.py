@@ -120,13 +120,13 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     def isa(self) -> str:
         """The instruction set of the session."""
         with self._session.working():
-            return str(library.isa_name(library.session_isa(self._session.prepare())).decode())
+            return str(library.isa_name(library.session_isa(self._session.some())).decode())
 
     @property
     def threads(self) -> int:
         """The number of threads of the session."""
         with self._session.working():
-            return int(library.session_threads(self._session.prepare()))
+            return int(library.session_threads(self._session.some()))
 
     def digest(self) -> str:
         """Returns the SHA-256 of the checkpoint's files; empty for a synthetic model."""

@@ -116,7 +116,7 @@ class Session:
     def __init__(self, weights: abi.Owned, isa: Optional[str], threads: Optional[int]) -> None:
         self.weights, self._session, self._lock = weights, abi.Owned(library.session_free), threading.Lock()
         self._threads = abi.thread_count(threads)
-        self._capacity, self._features = 0, abi.OBSERVE_HIDDEN
+        self._capacity, self._features, self._is_whole = 0, abi.OBSERVE_HIDDEN, False  # whole: an encode gives all rows of H[L]
         self.ablations: List[Any] = []
         self._isa = abi.tier(isa)
         info = library.model_describe(weights.handle).contents
@@ -142,12 +142,16 @@ class Session:
         self._session.close()
 
     def prepare(self, tokens: int = 1, features: int = 0) -> Any:
-        """Returns the library's session with enough room."""
-        if self._session.handle and tokens <= self._capacity and not features & ~self._features:
+        """Returns the library's session with enough room. One that has been whole stays so: heads find in it what they need as well."""
+        if self._is_whole or not features & abi.ONLY_HEADS:
+            features &= ~abi.ONLY_HEADS
+            self._is_whole = True
+        wanted = (self._features | features) if features & abi.ONLY_HEADS else (self._features & ~abi.ONLY_HEADS | features)
+        if self._session.handle and tokens <= self._capacity and wanted == self._features:
             return self._session.handle
         capacity = max(512, self._capacity, 1 << max(tokens - 1, 0).bit_length())
         self.close()
-        self._features |= features
+        self._features = wanted
         ablations = (abi.Ablation * len(self.ablations))(*self.ablations)
         options = abi.sized(abi.SessionOptions, isa=self._isa, max_tokens=capacity, threads=self._threads, features=self._features,
                             ablations=c.addressof(ablations), ablation_count=len(ablations))
@@ -156,8 +160,13 @@ class Session:
         self._session, self._capacity = session, capacity
         return session.handle
 
+    def some(self) -> Any:
+        """Returns the library's session as it is; where there is none yet, one for heads alone."""
+        return self._session.handle or self.prepare(features=abi.ONLY_HEADS)
+
     def encode(self, batch: Batch, features: int = 0, capture: Optional[Capture] = None, changes: Optional[Changes] = None) -> np.ndarray:
-        """H[L] [tokens, h] in the session's memory, valid until its next encode. Changes stay until the heads have been asked."""
+        """H[L] [tokens, h] in the session's memory, valid until its next encode; of a session for heads alone there are no rows. Changes stay until
+        the heads have been asked."""
         tokens, given = len(batch.ids), self._batch
         handle = self.prepare(tokens, features | (abi.OBSERVE_ATTENTION if capture and capture.attention else 0))
         given.ids, given.sequence_starts, given.sequences = address(batch.ids), address(batch.starts), len(batch.starts) - 1
@@ -169,6 +178,8 @@ class Session:
             self._watched(handle, capture, changes, batch.starts)
         else:
             library.encode(handle, given, self._outputs)
+        if not self._outputs.hidden:
+            return np.empty((0, self.hidden_size), np.float32)
         return view(self._outputs.hidden, (tokens, self.hidden_size), stride=self._outputs.hidden_stride)
 
     def _watched(self, handle: Any, capture: Optional[Capture], changes: Optional[Changes], starts: np.ndarray) -> None:

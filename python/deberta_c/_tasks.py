@@ -85,7 +85,8 @@ class Tasks:
         with self._session.working():
             self._check_head(task)
             cuts = self._tokenizer.cut(items, max_tokens)
-            for first, _, part in self._session.parts(batch_of_cuts(cuts, self._is_limited(max_tokens)), TOGETHER, abi.KEEP_DECODER_INPUT if task == abi.TASK_EMD else 0):
+            features = {abi.TASK_SEQUENCE: abi.ONLY_HEADS, abi.TASK_MLM: abi.ONLY_HEADS, abi.TASK_EMD: abi.ONLY_HEADS | abi.KEEP_DECODER_INPUT}
+            for first, _, part in self._session.parts(batch_of_cuts(cuts, self._is_limited(max_tokens)), TOGETHER, features.get(task, 0)):
                 here = cuts[first:first + len(part.starts) - 1]
                 asked = [np.array([k]) if task == abi.TASK_SEQUENCE else part.starts[k] + places(cut) for k, cut in enumerate(here)]
                 logits = self._session.logits(task, np.concatenate(asked))

@@ -152,6 +152,26 @@ def test_tasks_are_the_program_s(demo):
     assert demo.labels[7] == "Moby-Dick"
 
 
+def test_heads_alone_and_whole():
+    """A model whose heads alone have been asked leaves rows of the last layer out; one that has encoded is whole, and stays so. Same bits."""
+    asked = {"classify": TEXTS, "fill_mask": ["a new [MASK] opened beside the [MASK]", "Call me [MASK]."]}
+    for precision in ("float32", "int16", "int8"):
+        with deberta_c.Model(DEMO, threads=1, precision=precision) as heads, deberta_c.Model(DEMO, threads=1, precision=precision) as whole:
+            rows = whole.encode(TEXTS)["hidden_states.5"]
+            plain = whole.classify(TEXTS)
+            for name, texts in asked.items():
+                assert getattr(heads, name)(texts) == getattr(whole, name)(texts), (precision, name)
+            assert heads.fill_mask(asked["fill_mask"], decoder="plain") == whole.fill_mask(asked["fill_mask"], decoder="plain")
+            assert heads.threads == 1 and heads.isa == whole.isa
+            assert not heads._session._is_whole and whole._session._is_whole
+            with heads.ablate("c2p=mean@4"), whole.ablate("c2p=mean@4"):  # means of all queries
+                assert heads.classify(TEXTS) == whole.classify(TEXTS) != plain
+            assert all(np.array_equal(a, b) for a, b in zip(heads.encode(TEXTS)["hidden_states.5"], rows)) and heads._session._is_whole
+            session = heads._session._session
+            heads.classify(TEXTS)
+            assert heads._session._session is session
+
+
 def shape(value):
     """Names of the members, at every depth; of a list that of its first element."""
     return {k: shape(v) for k, v in value.items()} if isinstance(value, dict) else [shape(value[0])] if isinstance(value, list) and value else None
