@@ -117,7 +117,8 @@ static void decode(const deberta_model *model, unsigned features, const deberta_
 TEST(test_only_heads)
 {
     enum { ALONE = DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_HEADS };
-    static const unsigned refused[] = {ALONE | DEBERTA_OBSERVE_ATTENTION, DEBERTA_ONLY_HEADS | DEBERTA_OBSERVE_ATTENTION};
+    static const unsigned refused[] = {ALONE | DEBERTA_OBSERVE_ATTENTION,
+                                       DEBERTA_ONLY_HEADS | DEBERTA_OBSERVE_ATTENTION};
     const deberta_ablation mean = {DEBERTA_C2P, DEBERTA_EVERY, DEBERTA_EVERY, DEBERTA_ABLATE_MEAN};
     deberta_error err;
     OWN_MODEL *model = open_model(decoder_model);
