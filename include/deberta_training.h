@@ -178,8 +178,9 @@ typedef struct deberta_trainer_options {
     /* With sift_weight: the ascent begins at N(0, sift_start^2), cut at twice that, and goes sift_step in the largest
      * component of a token. */
     double sift_step, sift_start;
-    /* NULL, or a callback that receives notes while opening, one sentence at a time: about unused content of text
-     * files, and about padding before a sequence of a prepared batch, which is cut. */
+    /* NULL, or a callback that receives notes, one sentence at a time: about unused content of text files, about
+     * padding before a sequence of a prepared batch, which is cut, and about a run that goes on from rounded weights.
+     */
     void (*note)(void *context, const char *sentence);
     void *note_context;
     size_t chain_every; /* steps between records of chain.jsonl; 0: no chain, unless the resumed run has one */

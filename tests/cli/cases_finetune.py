@@ -112,6 +112,10 @@ def test_patience_and_resume(bench):
     bench.fine(*words, "--out", "whole")
     bench.fine(*words, "--resume", "--out", "a")  # without patience it goes on behind its end
     assert weights(bench, "a") == weights(bench, "whole") and len(log_of(bench, "a")) == len(log_of(bench, "whole"))
+    rounded = [*words, "--save-dtype", "f16"]
+    bench.fine(*rounded, "--patience", "2", "--out", "half")
+    assert "half precision" not in bench.fine(*rounded, "--patience", "2", "--resume", "--out", "half").err
+    contains(bench.fine(*rounded, "--resume", "--out", "half").err, "note: the run goes on behind an end that wrote its weights in half precision")
     in_two_parts(bench, words, 9, "parts")
     assert weights(bench, "whole") == weights(bench, "parts") and weights(bench, "whole/best") == weights(bench, "parts/best")
     equal(weights(bench, "whole", "config.json"), weights(bench, "parts", "config.json"))

@@ -247,6 +247,15 @@ static void agree(const deberta_ranks *ranks, bool *goes_on, bool *improves)
     *improves = !ends[1];
 }
 
+/* Notes that a run which goes on behind an end does so from weights that half precision has rounded. */
+static void note_rounded(const training_run *run)
+{
+    if (run->note && run->parts.save_dtype != DEBERTA_FLOAT32)
+        run->note(run->note_context,
+                  "the run goes on behind an end that wrote its weights in half precision: from these rounded ones, so "
+                  "that it is no longer the run that did not end there");
+}
+
 /* Runs the steps. *ended: whether the run is over, because the last step is done or because no model has been better
  * for too long. */
 static deberta_status take_steps(const training_run *run, run_log *log, run_chain *chain, bool *ended,
@@ -263,7 +272,10 @@ static deberta_status take_steps(const training_run *run, run_log *log, run_chai
     agree(run->ranks, &goes_on, &improves);
     *ended = *ended || !improves;
     /* A run that goes on behind an end has not recorded its state yet, which half precision would have rounded. */
-    if (run->is_written && improves && o->done < end) DEBERTA_TRY(run_chain_add_state(chain, &run->parts, err));
+    if (run->is_written && improves && o->done < end) {
+        DEBERTA_TRY(run_chain_add_state(chain, &run->parts, err));
+        note_rounded(run);
+    }
     size_t kept = o->done;
     double kept_at = clock_seconds();
     while (goes_on && improves && o->done < end) {

@@ -31,6 +31,8 @@ typedef struct training_run {
     size_t patience;              /* evaluations without improvement before the run ends; 0: no limit */
     step_listener on_step;
     void *context;
+    void (*note)(void *context, const char *sentence); /* NULL: notes are not wanted */
+    void *note_context;
 } training_run;
 
 /* Checks that a folder is new or empty. */

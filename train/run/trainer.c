@@ -473,6 +473,8 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
         .patience = o->patience,
         .on_step = on_step,
         .context = context,
+        .note = o->note,
+        .note_context = o->note_context,
     };
     if (ranks_lead(o->ranks)) DEBERTA_TRY(take_folder(t, &run, err));
     const deberta_status status = run_folder_train(&run, &ended, err);
