@@ -64,12 +64,12 @@ static void draw_positions(draw_list *list, const attention_plan *p, double x, d
     }
 }
 
-/* Draws the caller's name, else "query", or "query position" if the axis shows numbers and the room allows. */
-static void draw_axis_name(draw_list *list, const attention_plan *p, const char *given, const char *of_tokens,
-                           const char *of_positions, bool tokens, draw_place place, double room)
+/* Returns the caller's name, else "query", or "query position" if the axis shows numbers and the room allows. */
+static const char *axis_name(const draw_list *list, const attention_plan *p, const char *given, const char *of_tokens,
+                             const char *of_positions, bool tokens, double room)
 {
-    bool positions = !tokens && draw_measure(list, of_positions, &p->font) <= room;
-    draw_text(list, given ? given : positions ? of_positions : of_tokens, place, &p->font);
+    if (given) return given;
+    return !tokens && draw_measure(list, of_positions, &p->font) <= room ? of_positions : of_tokens;
 }
 
 /* Draws the axis of a line of panels, which have the same queries. */
@@ -84,7 +84,8 @@ void attention_draw_left_axis(draw_list *list, const attention_plan *p, double y
         labels_left = p->left - 2 - attention_number_width(list, p->spec->query_numbers, p->spec->queries, &p->label);
     }
     draw_place place = {labels_left - attention_plan_name_gap(p), middle, DRAW_MIDDLE, DRAW_BASELINE, 90};
-    draw_axis_name(list, p, p->spec->query_axis, "query", "query position", p->tokens, place, p->panel_height);
+    const char *name = axis_name(list, p, p->spec->query_axis, "query", "query position", p->tokens, p->panel_height);
+    draw_text(list, name, place, &p->font);
 }
 
 void attention_draw_lower_axis(draw_list *list, const attention_plan *p, double x, double y)
@@ -95,5 +96,7 @@ void attention_draw_lower_axis(draw_list *list, const attention_plan *p, double 
     else
         draw_positions(list, p, x, bottom, false);
     draw_place place = {x + p->panel_width / 2, bottom + p->label_height + 2, DRAW_MIDDLE, DRAW_CAP, 0};
-    draw_axis_name(list, p, p->spec->key_axis, "key", "key position", p->key_tokens, place, p->panel_width);
+    draw_text_on_page(list, axis_name(list, p, p->spec->key_axis, "key", "key position", p->key_tokens, p->panel_width),
+                      place, &p->font, p->across > 1 ? p->panel_width + p->gap_across - 0.5 : INFINITY,
+                      p->style.width_mm);
 }

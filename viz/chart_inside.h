@@ -36,6 +36,7 @@ double chart_series_x(const chart_series *series, size_t point);
 typedef struct chart_plot {
     const chart_panel *panel;
     draw_rect area;
+    double page_width;
     chart_axis_map x, y;
     draw_font font, small;
 } chart_plot;

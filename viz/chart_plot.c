@@ -116,9 +116,9 @@ static void draw_axes(draw_list *list, const chart_plot *p, figure_notes *notes)
     }
     double below = bottom + axis_names_height(list, p) + 0.8;
     if (p->x.axis->label)
-        draw_text_within(list, p->x.axis->label,
-                         (draw_place){p->area.x + p->area.width / 2, below, DRAW_MIDDLE, DRAW_CAP, 0}, &p->font,
-                         p->area.width + 8);
+        draw_text_on_page(list, p->x.axis->label,
+                          (draw_place){p->area.x + p->area.width / 2, below, DRAW_MIDDLE, DRAW_CAP, 0}, &p->font,
+                          p->area.width + 8, p->page_width);
     double left =
         p->area.x - 1.3 - chart_axis_numbers_width(list, &p->y, &p->small) - 1.4; /* baseline of the turned text */
     if (p->y.axis->label)
@@ -270,7 +270,11 @@ void chart_plot_draw(draw_list *list, const chart_plot *p, figure_notes *notes)
 
 chart_plot chart_plot_make(const draw_list *list, const chart_panel *panel, const figure_style *style, draw_rect area)
 {
-    chart_plot p = {.panel = panel, .area = area, .font = figure_font(style), .small = figure_small_font(style)};
+    chart_plot p = {.panel = panel,
+                    .area = area,
+                    .page_width = style->width_mm,
+                    .font = figure_font(style),
+                    .small = figure_small_font(style)};
     p.x = chart_axis_make(list, panel, false, area.width, &p.small);
     p.y = chart_axis_make(list, panel, true, area.height, &p.small);
     return p;

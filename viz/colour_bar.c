@@ -121,10 +121,10 @@ void colour_bar_draw(draw_list *list, draw_rect bar, bool vertical, const heatma
         double width = number_width(list, scale, ticks.at[i], text, font),
                from = along - (anchor == DRAW_MIDDLE ? width / 2
                                : anchor == DRAW_END  ? width
-                                                     : 0);
+                                                     : fmax(0, width - length));
         double low = vertical ? along - 0.7 * line : from - 0.8,
                high = vertical ? along + 0.7 * line : from + width + 0.8;
-        bool free_place = true;
+        bool free_place = vertical || i < 2 || from + width <= length;
         for (size_t k = 0; k < taken; k++) free_place &= low >= taken_high[k] || high <= taken_low[k];
         if (!free_place) continue;
         taken_low[taken] = low;
@@ -136,7 +136,8 @@ void colour_bar_draw(draw_list *list, draw_rect bar, bool vertical, const heatma
         } else {
             double x = bar.x + along, y = bar.y + bar.height;
             draw_line(list, x, y, x, y + tick, &pen);
-            draw_text(list, text, (draw_place){x, y + tick + gap, anchor, DRAW_CAP, 0}, font);
+            draw_text(list, text,
+                      (draw_place){anchor == DRAW_START ? bar.x + from : x, y + tick + gap, anchor, DRAW_CAP, 0}, font);
         }
     }
     draw_ungroup(list);

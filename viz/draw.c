@@ -227,6 +227,15 @@ double draw_text_within(draw_list *list, const char *text, draw_place place, con
     return append_text(list, clean, place, font);
 }
 
+void draw_text_on_page(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
+                       double page_width)
+{
+    const double edge = 0.5, room = fmin(width, page_width - 2 * edge);
+    const double half = fmin(draw_measure(list, text, font), room) / 2;
+    place.x = fmax(edge + half, fmin(place.x, page_width - edge - half));
+    draw_text_within(list, text, place, font, room);
+}
+
 /* Measures the cleaned text, which is what will be drawn; a ruler is never given broken UTF-8. */
 double draw_measure(const draw_list *list, const char *text, const draw_font *font)
 {

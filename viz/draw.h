@@ -113,6 +113,10 @@ void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows
 void draw_text(draw_list *list, const char *text, draw_place place, const draw_font *font);
 /* Draws a text that is cut with an ellipsis if it is wider than width. Returns the width drawn. */
 double draw_text_within(draw_list *list, const char *text, draw_place place, const draw_font *font, double width);
+/* Draws a text whose middle is at place, or as near to it as a page of this width allows; cut if it is wider than
+ * width. */
+void draw_text_on_page(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
+                       double page_width);
 /* Breaks the text at spaces into lines of at most width, the first at place. Returns the number of lines. */
 size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                       double leading);

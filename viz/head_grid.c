@@ -128,10 +128,10 @@ static double draw_frame(draw_list *list, const plan *p, const figure_notes *not
 {
     double wide = (double)p->spec->heads * (p->width + gap) - gap,
            high = (double)p->spec->layers * (p->height + gap) - gap;
-    draw_text(
+    draw_text_on_page(
         list, "head",
         (draw_place){p->left + wide / 2, p->top - draw_type_height(&p->small) - 1.3, DRAW_MIDDLE, DRAW_BASELINE, 0},
-        &p->font);
+        &p->font, INFINITY, p->style.width_mm);
     draw_text(
         list, "layer",
         (draw_place){margin + 0.8 * draw_type_height(&p->font), p->top + high / 2, DRAW_MIDDLE, DRAW_BASELINE, 90},

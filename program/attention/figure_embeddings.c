@@ -87,7 +87,7 @@ static deberta_status layout(draw_list *list, const void *what, figure_notes *no
 static double cell_aspect(const figure_source *source, size_t width)
 {
     /* width of a panel in mm, roughly: three are side by side, with the tokens in the other 39 mm */
-    const double across = (figure_defaults(&source->asked->style).width_mm - 39) / PARTS;
+    const double across = fmax(1, (figure_defaults(&source->asked->style).width_mm - 39) / PARTS);
     return fmin(fmin(3.2, 120 / (double)source->view.count) * (double)width / across, ATTENTION_MOST_ASPECT);
 }
 

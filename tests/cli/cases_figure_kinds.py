@@ -632,6 +632,34 @@ def test_figures_beyond_a_page(bench):
         assert (f"{height:.0f} mm high, more than a page of text" in said) == (height > 240), f"{words}: {height}: {said}"
 
 
+def outside(svg):
+    """Level texts of a drawing that go beyond an edge of its page, with their ends in points."""
+    page, found = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1]), []
+    for attributes, text in re.findall(r"<text ([^>]*)>([^<]*)", svg):
+        given = dict(re.findall(r'([\w-]+)="([^"]*)"', attributes))
+        if "x" in given and "transform" not in given:
+            wide = float(given["textLength"])
+            low = float(given["x"]) - {"middle": wide / 2, "end": wide}.get(given.get("text-anchor"), 0)
+            found += [(text, low, low + wide, page)] * (low < -0.05 or low + wide > page + 0.05)
+    return found
+
+
+def test_no_text_leaves_the_page(bench):
+    """In figures as narrow as they may be and with type as large, a kind refuses, or all of its words are on the page."""
+    more = {"components": ["--layers", "0", "--heads", "0"], "query": ["--query", "store"], "difference": ["--ablate", "c2p=zero@all"],
+            "trace": ["--corrupted", OTHER]}
+    for kind in [*KINDS, "components", "four-types", "kernel", "embeddings", "error", "trace"]:
+        drawn = 0
+        for width, points in ((30, 5), (30, 7), (30, 12), (40, 24), (85, 24)):
+            done = bench.run("attention", kind, DEMO, "--text", TEXT, *more.get(kind, []), "--width-mm", width, "--font-size", points, "-o", "page.svg")
+            if done.code:
+                check_message(done, done.code, ["wider figure"])
+                continue
+            drawn += 1
+            assert not outside(bench.bytes("page.svg").decode()), (kind, width, points)
+        assert drawn > 1, kind
+
+
 def test_row_titles(bench):
     """A title that has no room beside its row stands above it, whole."""
     bench.fine("attention", "delta", DEMO, "--text", "a new store opened", "--layers", "2", "--heads", "0,1", "--width-mm", "85", "-o", "d.svg")
