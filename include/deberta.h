@@ -556,7 +556,8 @@ DEBERTA_API void deberta_tokenizer_free(deberta_tokenizer **tokenizer);
 
 /* Returns notes like deberta_model_note, about the tokenizer's files. */
 DEBERTA_API const char *deberta_tokenizer_note(const deberta_tokenizer *tokenizer, size_t index);
-/* Returns "SentencePiece unigram", "SentencePiece BPE" or "byte-level BPE". */
+/* Returns "SentencePiece unigram", "SentencePiece BPE", "byte-level BPE" or "Metaspace unigram" (a tokenizer.json
+ * alone). */
 DEBERTA_API const char *deberta_tokenizer_kind_name(const deberta_tokenizer *tokenizer);
 /* Returns one more than the largest id; the model's word table may have more rows. */
 DEBERTA_API size_t deberta_tokenizer_vocabulary_size(const deberta_tokenizer *tokenizer);

@@ -256,6 +256,7 @@ static deberta_status encoder_encode(deberta_session *s, const deberta_batch *ba
     DEBERTA_TRY(check_observer(s, observer, err));
     s->encoded = false;
     take_batch(s, batch);
+    s->internal.interventions.changes = s->internal.interventions.next;
     s->first_layer = s->internal.interventions.changes.first_layer;
     s->left_to_heads = leaves_rows(s);
     DEBERTA_TRY(patches_check(s, err));

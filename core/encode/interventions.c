@@ -58,7 +58,7 @@ deberta_status deberta_session_intervene(deberta_session *session, const deberta
     const deberta_interventions changes = interventions ? *interventions : (deberta_interventions){0};
     DEBERTA_TRY(interventions_check(session->model, session->features, &changes, err));
     DEBERTA_TRY(session_enter(session, err));
-    session->internal.interventions.changes = changes;
+    session->internal.interventions.next = changes;
     session_leave(session);
     return DEBERTA_OK;
 }

@@ -257,6 +257,7 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     s->ablation.given = options->ablations;
     s->ablation.given_count = options->ablation_count;
     DEBERTA_TRY(interventions_check(model, options->features, &s->internal.interventions.changes, err));
+    s->internal.interventions.next = s->internal.interventions.changes;
     s->attend = s->internal.interventions.attend ? s->internal.interventions.attend : attention_run;
     s->model = model;
     s->isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa;

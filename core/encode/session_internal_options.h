@@ -32,7 +32,8 @@ typedef void (*layer_attention)(deberta_session *session, size_t layer, const de
 /* Changes that a study makes in a forward pass. The caller owns the referenced memory, which must stay while the
  * session lives. */
 typedef struct session_interventions {
-    deberta_interventions changes; /* interventions; deberta_session_intervene replaces them */
+    deberta_interventions changes; /* of the last encode; its heads need them too */
+    deberta_interventions next;    /* of the next one: what deberta_session_intervene was given last */
     layer_attention attend; /* replacement of attention_run; NULL: none. The Enhanced Mask Decoder does not use it */
     const void *attend_context;
 } session_interventions;

@@ -47,7 +47,7 @@
 /* X(name): other results of transformers' tokenizers, and labels under another name, which batches ignore. */
 #define BATCH_BESIDE(X)                                                                                                \
     X("special_tokens_mask") X("offset_mapping") X("overflow_to_sample_mapping") X("overflowing_tokens")               \
-    X("num_truncated_tokens") X("length") X("word_ids") X("label") X("label_ids")
+    X("num_truncated_tokens") X("length") X("word_ids") X("label") X("label_ids") X("next_sentence_label")
 
 /* X(beginning): results that a file has beside its inputs, as in files of `encode` and the golden files. */
 #define BATCH_RESULTS(X)                                                                                               \

@@ -178,9 +178,10 @@ def _join(rows: Sequence[np.ndarray]) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------------------------- ids
 
 
-# Outputs of transformers' tokenizers and collators that do not affect the encoder's results.
+# What may stand beside ids and affects nothing: the names of core/io/record_keys.h, and beginnings of names of results.
 BESIDE = {"special_tokens_mask", "offset_mapping", "overflow_to_sample_mapping", "overflowing_tokens", "num_truncated_tokens", "length", "word_ids",
-          "labels", "label", "start_positions", "end_positions", "next_sentence_label"}
+          "label", "label_ids", "next_sentence_label", "labels", "start_positions", "end_positions", "sampled_ids", "delta"}
+RESULTS = ("hidden_states.", "attn.", "logits", "emd.", "probs_rows", "zero_fill.", "ms_clamp.", "last_hidden_state")
 ASIDE = {"token_type_ids": "token_types", "attention_mask": "mask", "position_ids": "position_ids"}  # name in a mapping, and as an argument
 MEANT = (("mask", "attention_mask"), ("type", "token_type_ids"), ("segment", "token_type_ids"), ("pos", "position_ids"))
 
@@ -191,7 +192,7 @@ def _of_mapping(given: Mapping[str, Any], arguments: Dict[str, Any]) -> Tuple[An
         texts = "; texts are given as they are, pairs as tuples (text, second text)" if "text" in given else ""
         raise ArgumentError(f"expected a mapping with input_ids, found {list(given)[:8]}{texts}")
     for name in given:
-        if name != "input_ids" and name not in ASIDE and name not in BESIDE:
+        if name != "input_ids" and name not in ASIDE and name not in BESIDE and not str(name).startswith(RESULTS):
             meant = next((f"; is {one} meant?" for part, one in MEANT if part in str(name).lower()), "; leave it out if it is no input")
             raise ArgumentError(f"the mapping holds {name!r}, which is not known: expected input_ids, {', '.join(ASIDE)}{meant}")
     found = {argument: given.get(name) for name, argument in ASIDE.items()}
@@ -344,8 +345,15 @@ class Cut:
         library.tokenize(self.list, tokenizer, asked)
         self.count = self.list.contents.count
         segments = self.values("token_types")[self.values("roles", "|u1") != abi.FRAME]
-        if 0 not in segments or self.pair is not None and 1 not in segments:
-            abi.note(f"the {'text' if 0 not in segments else 'second text'}{where} is empty: special tokens alone stand for it")
+        for segment, part in enumerate((self.text, self.pair)):
+            if part is None or segment in segments:
+                continue
+            which = f"{'second text' if segment else 'text'}{where}"
+            if self.list.contents.dropped and part.strip():
+                abi.note(f"max_tokens cuts all of the {which}: special tokens alone stand for it")
+            else:
+                abi.note(f"the {which} is empty: special tokens alone stand for it")
+            break
 
     def values(self, name: str, kind: str = "<i4", *columns: int) -> np.ndarray:
         """Returns an array of deberta_tokens by its name, copied, because the list is freed with its Cut."""

@@ -188,24 +188,25 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
                 batch = batch_of_ids(inputs, token_types, mask, position_ids)
                 if not self._memory_limit:
                     batch.check_lengths("row", "Model(..., memory_limit=)")
-                batch.check_padding(self._pad)
+                batch.check_padding(library.model_describe(self._weights.handle).contents.padding_id)
             else:
                 batch = batch_of_cuts(self._tokenizer.cut(texts, max_tokens), self._is_limited(max_tokens))
+            heads = self._heads(logits, at)
             changes = None if edit is None and row_bias is None else Changes(edit, row_bias, library.model_describe(self._weights.handle).contents)
             if batch.position_ids is not None and not library.model_describe(self._weights.handle).contents.position_biased_input and (
-                    abi.TASK_EMD not in self._heads(logits, at)):
+                    abi.TASK_EMD not in heads):
                 abi.note("position_ids: the encoder of this model adds no positions (position_biased_input is false), so that they change nothing")
             frame = None if batch.mask is None or batch.mask.all() else Frame(batch, batch.mask)
             if frame:
                 batch, at = frame.inside(batch), None if at is None else frame.asked(at)
-                frame.check_heads(abi.TASK_SEQUENCE in self._heads(logits, at))
-            if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits and at is None and not changes:
+                frame.check_heads(abi.TASK_SEQUENCE in heads)
+            if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not heads and at is None and not changes:
                 rows = self._session.encode(batch)  # the usual call, without the steps that other calls need
                 found = {f"hidden_states.{self._session.layers}": rows.copy()[None]}
                 return frame.put_back(found, False) if frame else found
             last = self._session.layers
             layers = range(last + 1) if hidden == "all" else [last] if hidden else []
-            asked, heads = Asked(batch, at), self._heads(logits, at)
+            asked = Asked(batch, at)
             found = self._encode(batch, layers, self._wanted(attention, components), heads, asked, changes, most_tokens)
             return frame.put_back(found, at is not None) if frame else found
 

@@ -103,14 +103,6 @@ class Tasks:
         except (OSError, ValueError, TypeError):
             return {}
 
-    @cached_property
-    def _pad(self) -> int:
-        """Returns the id of padding in config.json."""
-        try:
-            return int(self._config["pad_token_id"])
-        except (ValueError, TypeError, KeyError):
-            return 0  # the id in every published model
-
     def _is_limited(self, max_tokens: Optional[int]) -> bool:
         """Returns true if the user has set no maximal length."""
         return max_tokens is None and not self._memory_limit

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import linecache
 import sys
 import threading
 import time
@@ -52,20 +53,31 @@ def _codes(base: Any, encoder: Any) -> Set[Any]:
     return codes
 
 
-# A thread that is here, and no further, may have read the base's forward before it became the library's.
-_ABOUT_TO_CALL = {vars(torch.nn.Module)[name].__code__ for name in ("_wrapped_call_impl", "_call_impl") if name in vars(torch.nn.Module)}
+def _nested(code: Any) -> Set[Any]:
+    return {code, *(one for one in code.co_consts if isinstance(one, type(code)) and one.co_name == "inner")}
+
+
+# What calls the forward of a module. A thread that is here, or in a hook that was called from here, may have read the base's forward before
+# it became the library's.
+_CALLERS = {code for name in ("_wrapped_call_impl", "_call_impl") if name in vars(torch.nn.Module) for code in _nested(vars(torch.nn.Module)[name].__code__)}
+
+
+def _is_about_to_call(frames: List[Any], place: int) -> bool:
+    """Returns true for a caller that is the innermost frame, or has called something else than a forward: a hook."""
+    frame = frames[place]
+    if frame.f_code not in _CALLERS or (place and frames[place - 1].f_code in _CALLERS):
+        return False
+    return place == 0 or "forward_call(" not in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
 
 
 def _frames(codes: Set[Any], forward: Any) -> List[Any]:
     """Returns the frames of other threads that run one of the codes, or are about to; none that `forward` was called from."""
     found = []
     for frames in _stacks():
-        if frames and frames[0].f_code in _ABOUT_TO_CALL:
-            found.append(frames[0])
-        for frame in frames:
+        for place, frame in enumerate(frames):
             if frame.f_code is forward:
                 break
-            if frame.f_code in codes:
+            if frame.f_code in codes or _is_about_to_call(frames, place):
                 found.append(frame)
     return found
 

@@ -238,6 +238,33 @@ def test_calls_of_another_model_are_not_waited_for(monkeypatch):
     assert calls[0] and hasattr(model.encoder, "accelerated")
 
 
+def test_a_hook_before_the_forward_is_waited_for():
+    """A call that is in a hook has read PyTorch's forward already, though nothing of it runs yet."""
+    model, given = made("DebertaV2Model", V2(**V3)), padded(3, 9, 200, 1)
+    with torch.no_grad():
+        plain = model(**given).last_hidden_state
+    entered, leave, found = threading.Event(), threading.Event(), []
+
+    def hook(_module, _arguments):
+        entered.set()
+        leave.wait(20)
+
+    def call():
+        with torch.no_grad():
+            found.append(model(**given).last_hidden_state)
+    model.register_forward_pre_hook(hook)
+    caller = threading.Thread(target=call)
+    caller.start()
+    assert entered.wait(20)
+    accelerating = threading.Thread(target=deberta_c.accelerate, args=(model,), kwargs={"threads": 1})
+    accelerating.start()
+    accelerating.join(0.5)
+    assert accelerating.is_alive()
+    leave.set()
+    caller.join(), accelerating.join()
+    assert torch.equal(found[0], plain) and hasattr(model.encoder, "accelerated")
+
+
 def test_closed_between_two_looks(monkeypatch):
     """A call that has looked whether the model is restored, just before it is, goes on in PyTorch."""
     model, given = made("DebertaV2Model", V2(**V3)), padded(3, 9, 200, 1)

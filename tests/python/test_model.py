@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 import weakref
 
 import numpy as np
 import pytest
 
 import deberta_c
-from deberta_c import _program
+from deberta_c import _inputs, _program
 from conftest import DEMO, GOLDEN, ROOT, program_json, read_safetensors, refuses, resident_kib
 from helpers import make_model
 
@@ -150,6 +151,50 @@ def test_tasks_are_the_program_s(demo):
     assert close(demo.classify(TEXTS), answers_of("classify", DEMO, *[w for t in TEXTS for w in ("--text", t)]))
     assert close([demo.classify(TEXTS[0], multi_label=True, top=99)], answers_of("classify", DEMO, "--text", TEXTS[0], "--multi-label", "--top", "99"))
     assert demo.labels[7] == "Moby-Dick"
+
+
+def test_logits_of_any_iterable():
+    """Names of heads from a generator or an array, beside a mask, are those of a list."""
+    ids = np.array([[1, 291, 269, 262, 362, 4378, 2]])
+    with deberta_c.Model(DEMO, threads=1) as model:
+        for beside in ({}, {"mask": np.array([[1, 1, 1, 1, 1, 1, 0]])}, {"position_ids": np.arange(7)[None]}):
+            expected = model.encode(ids, logits=["mlm", "sequence"], **beside)
+            assert {"logits.mlm", "logits.sequence"} <= set(expected)
+            for names in ((name for name in ("mlm", "sequence")), np.array(["mlm", "sequence"])):
+                found = model.encode(ids, logits=names, **beside)
+                assert set(found) == set(expected) and all(np.array_equal(found[name], expected[name]) for name in found)
+
+
+def test_what_a_cut_takes_is_not_called_empty():
+    with deberta_c.Model(DEMO, threads=1) as model:
+        for pair, limit, words in ((("a b c", "d"), 4, "max_tokens cuts all of the second text: special"), (("a", ""), None, "the second text is empty"),
+                                   (("", "d"), None, "the text is empty")):
+            with pytest.warns(deberta_c.NoteWarning, match=words):
+                model.tokenize(pair, max_tokens=limit)
+
+
+def test_padding_is_the_library_s(tmp_path):
+    """Also where config.json has another name for it."""
+    place = tmp_path / "padded"
+    shutil.copytree(DEMO, place, ignore=shutil.ignore_patterns("*.packed"))
+    config = json.loads((place / "config.json").read_text())
+    del config["pad_token_id"]
+    (place / "config.json").write_text(json.dumps({**config, "padding_idx": 3}))
+    with deberta_c.Model(place, threads=1) as model:
+        assert model.info["padding_id"] == 3
+        with pytest.warns(deberta_c.NoteWarning, match="id 3, which is padding"):
+            model.encode([[1, 291, 3]])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.encode([[1, 291, 0]])
+
+
+def test_names_beside_ids_are_the_program_s():
+    """What a mapping may have beside its inputs stands in one list of the library, and here again."""
+    header = (ROOT / "core/io/record_keys.h").read_text().replace("\\\n", "")
+    lists = {name: set(re.findall(r'X\("([^"]+)"\)', text)) for name, text in re.findall(r"#define (BATCH_\w+)\(X\)(.*)", header)}
+    assert _inputs.BESIDE | set(_inputs.ASIDE) | {"input_ids"} == lists["BATCH_KEYS"] | lists["BATCH_BESIDE"]
+    assert set(_inputs.RESULTS) == lists["BATCH_RESULTS"]
 
 
 def test_heads_alone_and_whole():

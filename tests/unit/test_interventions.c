@@ -330,6 +330,47 @@ TEST(test_bias_is_added_to_c2p)
         }
 }
 
+/* Changes made between an encode and its heads are of the next encode, also where heads run the last layer. */
+TEST(test_changes_wait_for_the_next_encode)
+{
+    static const size_t place[] = {3};
+    static const unsigned features[] = {DEBERTA_KEEP_DECODER_INPUT, DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_HEADS};
+    static const deberta_task heads[] = {DEBERTA_TASK_MLM, DEBERTA_TASK_MLM_EMD};
+    deberta_error error = {0};
+    OWN_MODEL *model = open_model(models[WITH_DECODER]);
+    const deberta_model_info *info = deberta_model_describe(model);
+    const size_t count = info->layers * info->heads * info->relative_rows;
+    FREED_BY(free_memory) float *bias = calloc(count, sizeof *bias);
+    assert_non_null(bias);
+    for (size_t k = 0; k < count; k++) bias[k] = (float)(k % 7) - 3;
+    /* sequences that no batch has */
+    const deberta_patch patch = {.place = DEBERTA_PATCH_HEAD, .layer = LAYERS - 1, .sequence = 1u << 20, .from = 1};
+    const deberta_interventions later[] = {{.row_bias = bias}, {.patches = &patch, .patch_count = 1}};
+    int32_t ids[SHORT];
+    make_ids(ids, SHORT);
+    const deberta_batch batch = batch_of(ids, (const size_t[]){0, SHORT}, 1);
+    FOR_ROWS(f, features)
+        FOR_ROWS(k, later)
+            FOR_ROWS(head, heads) {
+                float first[VOCABULARY], again[VOCABULARY];
+                const deberta_session_options options = {
+                    .struct_size = sizeof options, .threads = 1, .features = features[f]};
+                OWN_SESSION *session = NULL;
+                deberta_outputs outputs = {.struct_size = sizeof outputs};
+                assert_ok(deberta_session_create(&session, model, &options, &error));
+                assert_ok(deberta_encode(session, &batch, &outputs, &error));
+                assert_ok(deberta_task_logits(session, heads[head], place, 1, first, VOCABULARY, &error));
+                assert_ok(deberta_session_intervene(session, &later[k], &error));
+                assert_ok(deberta_task_logits(session, heads[head], place, 1, again, VOCABULARY, &error));
+                assert_memory_equal(first, again, sizeof first);
+                const deberta_status status = deberta_encode(session, &batch, &outputs, &error);
+                assert_int_equal(status, k == 0 ? DEBERTA_OK : DEBERTA_E_ARGUMENT);
+                if (status != DEBERTA_OK) continue;
+                assert_ok(deberta_task_logits(session, heads[head], place, 1, again, VOCABULARY, &error));
+                assert_true(memcmp(first, again, sizeof first) != 0);
+            }
+}
+
 /* x . w' + b, one output; w [H][h]. */
 static double project(const double *x, const double *w, const double *b, size_t column, size_t h)
 {
