@@ -19,7 +19,8 @@
 
 typedef struct json_source {
     const char *where;
-    bool split; /* whether the file has a Metaspace step */
+    unsigned steps; /* 1 << step of a unigram's normalizer, of those read so far */
+    bool split;     /* whether the file has a step Metaspace or ByteLevel */
     tokenizer_config *config;
     piece_model *model;
     byte_bpe *bpe;
@@ -135,35 +136,44 @@ static deberta_status read_metaspace_normalizer(json_source *s, json_t *normaliz
 
 /* ---------------------------------------------------------------------------------------------- SentencePiece's */
 
-/* Recognises the steps into which converters translate SentencePiece's handling of white space: Strip, and runs of
- * spaces to one. Two more may follow: one that removes spaces, then form KC. */
+/* The steps into which converters translate SentencePiece's handling of white space, in the order in which they write
+ * them. Two more may follow: one that removes spaces, then form KC. */
+enum { LOWERCASE, STRIP, PRECOMPILED, REPLACE_RUNS, REPLACE_SPACES, FORM_KC, NOT_A_STEP };
+
+static unsigned unigram_step(const json_t *step, const char *type)
+{
+    static const char *const types[] = {"Lowercase", "Strip", "Precompiled", "Replace", "Replace", "NFKC"};
+    unsigned k = LOWERCASE;
+    while (k < NOT_A_STEP && strcmp(types[k], type) != 0) k++;
+    if (k == STRIP && !is_strip(step, true, true)) return NOT_A_STEP;
+    if (k != REPLACE_RUNS || is_replace(step, " {2,}")) return k;
+    return replaces(step, "String", " ", "") ? REPLACE_SPACES : NOT_A_STEP;
+}
+
 static deberta_status read_unigram_normalizer(json_source *s, json_t *step, const char *type)
 {
-    piece_model *model = s->model;
-    if (strcmp(type, "NFKC") == 0 && !model->form_kc) {
-        model->form_kc = true;
-        return DEBERTA_OK;
-    }
-    if (model->form_kc || model->remove_spaces)
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the normalizer '%s' follows %s; " INSTEAD, QUOTE(type),
-               model->form_kc ? "NFKC" : "the one that takes spaces out");
-    if (replaces(step, "String", " ", "")) {
-        model->remove_spaces = true;
-        return DEBERTA_OK;
-    }
-    if (strcmp(type, "Precompiled") == 0) return read_charsmap(s, step);
-    if (strcmp(type, "Lowercase") == 0) {
-        s->config->lower_case = true;
-        return DEBERTA_OK;
-    }
-    if (strcmp(type, "Replace") == 0) {
-        if (!is_replace(step, " {2,}"))
-            REFUSE(s, DEBERTA_E_UNSUPPORTED,
-                   "a normalizer replaces something else than ' {2,}' by ' ', or ' ' by nothing; %s", INSTEAD);
-    } else if (strcmp(type, "Strip") != 0) {
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the normalizer '%s' is not supported; " INSTEAD, QUOTE(type));
-    }
-    model->remove_extra_whitespaces = true;
+    const unsigned k = unigram_step(step, type);
+    if (k == NOT_A_STEP || s->steps >> k)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED,
+               "the normalizer '%s' is %s; expected Lowercase, Strip of both sides, Precompiled, Replace of ' {2,}' by "
+               "' ', Replace of ' ' by nothing, NFKC, in this order; " INSTEAD,
+               QUOTE(type), k == NOT_A_STEP ? "none of the steps" : "out of order");
+    s->steps |= 1u << k;
+    return k == PRECOMPILED ? read_charsmap(s, step) : DEBERTA_OK;
+}
+
+/* Sets what the steps say. White space at the ends and within are one setting of SentencePiece. */
+static deberta_status settle_unigram_steps(json_source *s)
+{
+    const bool strips = s->steps & 1u << STRIP, replaces_runs = s->steps & 1u << REPLACE_RUNS;
+    if (strips != replaces_runs)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED,
+               "the normalizer has no %s, expected Strip and Replace of ' {2,}' by ' '; " INSTEAD,
+               strips ? "Replace" : "Strip");
+    s->model->remove_extra_whitespaces = strips;
+    s->model->remove_spaces = s->steps & 1u << REPLACE_SPACES;
+    s->model->form_kc = s->steps & 1u << FORM_KC;
+    s->config->lower_case = s->config->lower_case || s->steps & 1u << LOWERCASE;
     return DEBERTA_OK;
 }
 
@@ -228,8 +238,10 @@ static deberta_status refuse_normalizer(json_source *s, json_t *step, const char
 static deberta_status read_bpe_splitter(json_source *s, json_t *step, const char *type)
 {
     bool use_regex = true;
-    if (strcmp(type, "ByteLevel") != 0)
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "a BPE model with the pre_tokenizer '%s' is not supported", QUOTE(type));
+    if (strcmp(type, "ByteLevel") != 0 || s->split)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "a BPE model with the pre_tokenizer '%s'%s is not supported", QUOTE(type),
+               s->split ? " twice" : "");
+    s->split = true;
     DEBERTA_TRY(json_value_flag(&s->config->add_prefix_space, step, "add_prefix_space", s->where, s->err));
     DEBERTA_TRY(json_value_flag(&use_regex, step, "use_regex", s->where, s->err));
     if (!use_regex) REFUSE(s, DEBERTA_E_UNSUPPORTED, "use_regex is %s, expected true", "false");
@@ -280,6 +292,13 @@ static deberta_status read_pieces(json_source *s, json_t *model)
     return DEBERTA_OK;
 }
 
+/* Fails where no step has cut the text into words. */
+static deberta_status check_split(const json_source *s, const json_t *splitter, const char *expected)
+{
+    if (s->split) return DEBERTA_OK;
+    REFUSE(s, DEBERTA_E_UNSUPPORTED, "the pre_tokenizer is %s, expected %s", json_describe(splitter).text, expected);
+}
+
 static deberta_status read_unigram(json_source *s, json_t *root, json_t *model)
 {
     json_t *normalizer, *splitter;
@@ -287,13 +306,13 @@ static deberta_status read_unigram(json_source *s, json_t *root, json_t *model)
     DEBERTA_TRY(json_value_member(&normalizer, root, "normalizer", JSON_OBJECT, s->where, s->err));
     if (has_metaspace_steps(json_object_get(normalizer, "normalizers")))
         DEBERTA_TRY(read_metaspace_normalizer(s, normalizer));
-    else
+    else {
         DEBERTA_TRY(for_each_step(s, normalizer, "normalizers", read_unigram_normalizer));
+        DEBERTA_TRY(settle_unigram_steps(s));
+    }
     DEBERTA_TRY(json_value_member(&splitter, root, "pre_tokenizer", JSON_OBJECT, s->where, s->err));
     DEBERTA_TRY(for_each_step(s, splitter, "pretokenizers", read_unigram_splitter));
-    if (s->model->of_tokenizers && !s->split)
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the pre_tokenizer is %s, expected Metaspace; " INSTEAD,
-               json_describe(splitter).text);
+    DEBERTA_TRY(check_split(s, splitter, "Metaspace; " INSTEAD));
     DEBERTA_TRY(read_pieces(s, model));
     if (s->model->of_tokenizers) {
         if (s->model->byte_fallback)
@@ -339,6 +358,7 @@ static deberta_status read_bpe(json_source *s, json_t *root, json_t *model)
     DEBERTA_TRY(for_each_step(s, step, "normalizers", refuse_normalizer));
     DEBERTA_TRY(json_value_required(&step, root, "pre_tokenizer", JSON_OBJECT, s->where, s->err));
     DEBERTA_TRY(for_each_step(s, step, "pretokenizers", read_bpe_splitter));
+    DEBERTA_TRY(check_split(s, step, "ByteLevel"));
     DEBERTA_TRY(refuse_variants(s, model));
     DEBERTA_TRY(json_value_required(&vocabulary, model, "vocab", JSON_OBJECT, s->where, s->err));
     DEBERTA_TRY(bpe_files_add_vocabulary(s->bpe, vocabulary, s->where, s->err));

@@ -198,7 +198,7 @@ static const struct {
     {"normalizer", STEPS(BLANKS "," NFC ",{'type': 'Strip'}"), "spm.model", 0},
     {"normalizer", STEPS(BLANKS "," NFC "," RIGHT "," NFC), "spm.model", 0},
     {"normalizer", STEPS("{'type': 'NFKC'}," BLANKS "," NFC "," RIGHT), "spm.model", 0},
-    {"normalizer", BLANKS, "replaces", 0},
+    {"normalizer", BLANKS, "'Replace' is none of the steps", 0},
     {"normalizer", NFC, "'NFC'", 0},
     {"normalizer", STEPS("{'type': 'NFD'}"), "'NFD'", 0},
     {"pre_tokenizer", METASPACE "}", NULL, 1},
