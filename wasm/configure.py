@@ -24,10 +24,10 @@ PARTS = [f"-DHAVE_{name}=0" for name in ("AVX2", "AVX512", "AVXVNNI", "AVX512VNN
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-gnu-statement-expression"]
 # Kernels are compiled for speed, all else for size, but for the loops that a model is opened with: those that widen weights, check tries.
 FAST = {"tensor.c", "normalizer.c"}
-# Rooms and files that are at work while a model, a session or a tokenizer is opened, or only where a study asks.
+# Rooms and files that are at work while a model, a session or a tokenizer is opened, only where a study asks, or once a text, calling others.
 ONCE = {"io", "load", "config.c", "config_keys.c", "precision.c", "wrapper.c", "session.c", "session_create.c", "ablation_parse.c", "ablation_plan.c", "interventions.c",
         "patches.c", "bpe_encoder_file.c", "bpe_files.c", "model_proto.c", "post_processor.c", "tokenizer_beside.c", "tokenizer_config.c", "tokenizer_json.c",
-        "tokenizer_keys.c", "vocabulary_rows.c"}
+        "tokenizer_keys.c", "vocabulary_rows.c", "answer", "tokenizer.c", "tokenizer_decode.c", "regex.c", "encoder.c", "decoder.c", "last_layer.c", "embed.c"}
 FLAGS = ["-std=gnu17", "-Os", "-DNDEBUG", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
          "-D_GNU_SOURCE", "-DDEBERTA_UNSTABLE", "-DBUILDING_DEBERTA=1", "-DTHREADS_OPENMP=0", "-DO_PATH=O_RDONLY", "-D_WASI_EMULATED_PROCESS_CLOCKS",
          "-D_WASI_EMULATED_SIGNAL", "-D_WASI_EMULATED_MMAN", "-mbulk-memory", "-mnontrapping-fptoint", "-msign-ext", "-mmutable-globals"]

@@ -388,3 +388,12 @@ int topology_processor_apart(const topology_info *info, int caller_processor, si
     }
     return -1;
 }
+
+deberta_status topology_note(const topology_info *info, kept_notes *notes, deberta_error *err)
+{
+    if (!info->affinity_error) return DEBERTA_OK;
+    return notes_add(notes, err,
+                     "the system does not say which processors this process may use (sched_getaffinity: %s): each of "
+                     "the %zu that are online counts as a core, unless the number of threads is given",
+                     strerror(info->affinity_error), info->cores);
+}

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "core/base/status.h"
+#include "core/base/text.h"
 
 enum { TOPOLOGY_MAX_WORKERS = 1024 };
 
@@ -26,6 +27,8 @@ typedef struct topology_info {
 } topology_info;
 
 deberta_status topology_read(topology_info *info, deberta_error *err);
+/* Notes that the system does not say which processors the process may use. */
+deberta_status topology_note(const topology_info *info, kept_notes *notes, deberta_error *err);
 /* Returns the bytes of all second and last-level caches of the machine together; 0: unknown. */
 size_t topology_cache_bytes(const topology_info *info);
 /* Returns the logical processor to which worker w (0-based) of a pool should be bound: one per core first, the fastest

@@ -192,23 +192,23 @@ deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Sets *wanted to whether the map of an index puts this tensor into this file. If so, it replaces the file's name in
- * the map by its number: names left at the end were not found, and a number found again means that one file has the
- * tensor twice. */
+/* Sets *wanted to false if the map of an index puts this tensor into another file. One that it does not list counts, as
+ * in transformers, which reads whole files. A listed one gets the number of its file in the map: names left at the end
+ * were not found, and a number found again means that one file has the tensor twice. */
 static deberta_status strike_off(const checkpoint *c, json_t *map, const char *name, size_t number, bool *wanted,
                                  deberta_error *err)
 {
     const json_t *place = json_object_get(map, name);
     const weight_file *file = &c->files[number];
-    *wanted = json_is_string(place) && strcmp(json_string_value(place), file->name) == 0;
+    *wanted = !place || (json_is_string(place) && strcmp(json_string_value(place), file->name) == 0);
     if (json_is_integer(place) && json_integer_value(place) == (json_int_t)number)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is there twice", file->map.name.text, QUOTE(name));
-    if (*wanted && json_object_set_new(map, name, json_integer((json_int_t)number)) != 0)
+    if (place && *wanted && json_object_set_new(map, name, json_integer((json_int_t)number)) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for comparing it with its index", file->map.name.text);
     return DEBERTA_OK;
 }
 
-/* Lists all tensors of all files; with a map, only those that it puts into the file that holds them. */
+/* Lists all tensors of all files; with a map, without those that it puts into another file. */
 deberta_status checkpoint_list_entries(checkpoint *c, json_t *map, deberta_error *err)
 {
     size_t total = 0;

@@ -304,12 +304,7 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     for (size_t i = 0; notes_at(&model->config.notes, i); i++)
         DEBERTA_TRY_OR_FAIL(status, notes_add(&model->notes, err, "%s", notes_at(&model->config.notes, i)));
     DEBERTA_TRY_OR_FAIL(status, topology_read(&model->machine, err));
-    if (model->machine.affinity_error)
-        DEBERTA_TRY_OR_FAIL(status, notes_add(&model->notes, err,
-                                              "the system does not say which processors this process may use "
-                                              "(sched_getaffinity: %s): each of the %zu that are online counts as a "
-                                              "core, unless the number of threads is given",
-                                              strerror(model->machine.affinity_error), model->machine.cores));
+    DEBERTA_TRY_OR_FAIL(status, topology_note(&model->machine, &model->notes, err));
     model->source = model->files;
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, internal, err));
     status = load_or_view(model, &options, internal, err);

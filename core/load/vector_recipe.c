@@ -87,7 +87,8 @@ static deberta_status read_pooling(deberta_vector_recipe *recipe, const char *fo
                {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
                {"pooling_mode_weightedmean_tokens", "weightedmean"},
                {"pooling_mode_lasttoken", "lasttoken"}};
-    json_t *settings;
+    json_t *settings, *value;
+    const char *key;
     size_t modes = 0;
     if (!is_inside(inside))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s/modules.json: expected the path of a folder inside, found '%s'",
@@ -99,6 +100,13 @@ static deberta_status read_pooling(deberta_vector_recipe *recipe, const char *fo
     const char *mode = json_string_value(said);
     for (size_t i = 0; !said && i < sizeof old / sizeof *old; i++)
         if (json_is_true(json_object_get(settings, old[i].key))) mode = old[i].mode, modes++;
+    json_object_foreach(settings, key, value)
+    {
+        size_t i = 0;
+        while (i < sizeof old / sizeof *old && strcmp(key, old[i].key) != 0) i++;
+        if (strncmp(key, "pooling_mode_", 13) == 0 && i == sizeof old / sizeof *old && json_is_true(value))
+            mode = key, modes++;
+    }
     if (!said && modes == 0) mode = "mean";
     if (!mode || modes > 1)
         obstruct(recipe, "several poolings side by side (%.40s)", QUOTE(inside));
@@ -115,6 +123,7 @@ static void read_module(deberta_vector_recipe *recipe, const json_t *module, siz
 {
     const char *type = text_of(module, "type"), *dot = strrchr(type, '.'), *name = dot ? dot + 1 : type;
     const char *path = text_of(module, "path");
+    if (strncmp(type, "sentence_transformers.", 22) != 0) name = ""; /* of a package that is not read */
     if (strcmp(name, "Transformer") == 0 && number == 0) return;
     if (strcmp(name, "Dropout") == 0) return;
     if (strcmp(name, "Pooling") == 0 && ++*pooled == 1) {
@@ -125,7 +134,7 @@ static void read_module(deberta_vector_recipe *recipe, const json_t *module, siz
         recipe->normalized = 1;
         return;
     }
-    obstruct(recipe, "the module %.40s (%.40s)", QUOTE(name), QUOTE(path));
+    obstruct(recipe, "the module %.40s (%.40s)", QUOTE(*name ? name : type), QUOTE(path));
 }
 
 /* Finds the length limit in tokens: that of the module's settings, or else the smaller of the tokenizer's and the
@@ -136,11 +145,20 @@ static deberta_status read_length(deberta_vector_recipe *recipe, const char *fol
                                         "sentence_distilbert_config.json", "sentence_camembert_config.json",
                                         "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
                                         "sentence_xlnet_config.json"};
-    json_t *settings = NULL, *tokenizer = NULL, *config = NULL;
+    json_t *settings = NULL, *tokenizer = NULL, *config = NULL, *value;
+    const char *key;
     for (size_t i = 0; !settings && i < sizeof names / sizeof *names; i++)
         DEBERTA_TRY(read_settings(&settings, folder, "", names[i], err));
     if (json_is_true(json_object_get(settings, "do_lower_case"))) obstruct(recipe, "do_lower_case of its own settings");
-    double length = json_number_value(json_object_get(settings, "max_seq_length"));
+    const json_t *said = json_object_get(settings, "max_seq_length");
+    if (said && !json_is_number(said) && !json_is_null(said)) obstruct(recipe, "max_seq_length of its own settings");
+    double length = json_number_value(said);
+    json_object_foreach(settings, key, value)
+    {
+        /* tokenizer_args, config_kwargs and the like; those of the model say how it runs */
+        if (json_object_size(value) && strcmp(key, "modality_config") != 0 && strncmp(key, "model_", 6) != 0)
+            obstruct(recipe, "%.40s of its own settings", QUOTE(key));
+    }
     json_decref(settings);
     if (length < 1) {
         DEBERTA_TRY(read_settings(&tokenizer, folder, "", "tokenizer_config.json", err));

@@ -502,7 +502,7 @@ static deberta_status config_read_all(model_config *config, config_source *sourc
     const json_t *inner = json_object_get(source->object, "discriminator");
     config->of_pair = json_is_object(inner) && !json_object_get(source->object, "hidden_size");
     if (config->of_pair) {
-        DEBERTA_TRY(config_keys_check(source->object, source->where, "", &config->notes, source->err));
+        DEBERTA_TRY(config_keys_check(source->object, source->where, NULL, &config->notes, source->err));
         source->object = inner;
     }
     config->hidden_activation = ACTIVATION_GELU;

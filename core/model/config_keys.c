@@ -226,10 +226,11 @@ deberta_status config_keys_check(const json_t *object, const char *where, const 
     json_object_foreach((json_t *)object, name, value)
     {
         const struct known_key *key = find_key(name);
-        if (key)
+        const bool read_inside = !inside && key && key->use == FOLLOWED && !json_is_object(value);
+        if (key && !read_inside)
             DEBERTA_TRY(check_key(key, value, where, list, err));
         else if (!json_is_null(value))
-            add_unknown(&unknown, inside, name);
+            add_unknown(&unknown, inside ? inside : "", name);
     }
     return note_unknown(&unknown, where, list, err);
 }

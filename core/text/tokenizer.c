@@ -246,6 +246,33 @@ static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, co
     return DEBERTA_OK;
 }
 
+/* Notes settings that this kind of vocabulary does not follow. */
+static deberta_status note_settings(const deberta_tokenizer *t, tokenizer_config *config, const char *folder,
+                                    deberta_error *err)
+{
+    const bool cases = t->bpe && (config->lower_case || config->split_by_punctuation);
+    if (!cases && (t->bpe || !config->no_prefix_space || !t->model->add_dummy_prefix)) return DEBERTA_OK;
+    return notes_add(&config->notes, err, "%s: %s, which a %s does not follow", QUOTE(folder),
+                     cases ? "do_lower_case or split_by_punct is true" : "add_prefix_space is false",
+                     deberta_tokenizer_kind_name(t));
+}
+
+/* Notes an added token that tokenizers finds in the normalised text, where other spellings are it too. */
+static deberta_status note_normalized(const deberta_tokenizer *t, tokenizer_config *config, const char *folder,
+                                      deberta_error *err)
+{
+    const bool from_json = strcmp(t->file_name, "tokenizer.json") == 0;
+    if (!from_json || !t->pieces) return DEBERTA_OK;
+    for (size_t i = 0; i < config->added.count; i++) {
+        const added_token *one = &config->added.items[i];
+        if (!one->normalized || one->special || (!config->lower_case && !t->model->charsmap_bytes)) continue;
+        return notes_add(&config->notes, err,
+                         "%s: added tokens such as '%s' are found as they are spelled, not in the normalised text",
+                         QUOTE(folder), QUOTE(one->text));
+    }
+    return DEBERTA_OK;
+}
+
 /* Finishes a byte-level vocabulary. One without [UNK] gets it, so that every resulting id has a text. */
 static deberta_status finish_bpe(deberta_tokenizer *t, const char *where, deberta_error *err)
 {
@@ -271,6 +298,8 @@ deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer_out, const c
 
     DEBERTA_TRY_OR_FAIL(status, find_vocabulary(folder, &path, &merges_path, &t->file_name, err));
     DEBERTA_TRY_OR_FAIL(status, load_vocabulary(t, path, merges_path, folder, &config, &model, err));
+    DEBERTA_TRY_OR_FAIL(status, note_settings(t, &config, folder, err));
+    DEBERTA_TRY_OR_FAIL(status, note_normalized(t, &config, folder, err));
     DEBERTA_TRY_OR_FAIL(status, settle_specials(t, &config, folder, err));
     if (t->bpe) DEBERTA_TRY_OR_FAIL(status, finish_bpe(t, QUOTE(path), err));
     t->cuts_as_microsoft = tokenizer_config_is_microsoft(folder);

@@ -14,14 +14,17 @@
 
 typedef struct differences {
     char text[700];
-    size_t length;
+    size_t length, left_out; /* left_out: differences that have no room */
 } differences;
 
 static void differ(differences *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void differ(differences *list, const char *format, ...)
 {
     va_list arguments;
-    if (list->length + 200 > sizeof list->text) return; /* The note is long enough. */
+    if (list->length + 200 > sizeof list->text) {
+        list->left_out++;
+        return;
+    }
     if (list->length) list->length += (size_t)snprintf(list->text + list->length, 3, "; ");
     va_start(arguments, format);
     const int added = vsnprintf(list->text + list->length, 200, format, arguments);
@@ -122,25 +125,27 @@ static deberta_status read_beside(tokenizer_config *config, const piece_model *m
     piece_model_init(&there);
     deberta_status status = tokenizer_json_load(path, &said, &there, &bpe, &error);
     const bool readable = status == DEBERTA_OK;
+    if (readable) /* before added tokens, whose number has no end */
+        status = tokenizer_beside_compare(config, model, &said, &there, bpe != NULL, &list);
     if (status == DEBERTA_E_MEMORY)
         status = status_fail(err, status, "%s", error.message);
     else
         status = take_added(config, &said.added, model, &list, where.text, err);
     for (size_t i = 0; i < said.notes.count && status == DEBERTA_OK; i++)
         status = notes_add(&config->notes, err, "%s", said.notes.sentences[i]);
-    if (status == DEBERTA_OK && readable)
-        status = tokenizer_beside_compare(config, model, &said, &there, bpe != NULL, &list);
     if (status == DEBERTA_OK && !readable) {
         char *advice = strstr(error.message, "; put the spm.model");
         if (advice) *advice = 0;
         status = notes_add(&config->notes, err,
                            "%.300s; so it cannot be compared with the spm.model beside it, which cuts", error.message);
     }
+    char more[32] = "";
+    if (list.left_out) snprintf(more, sizeof more, " and %zu more", list.left_out);
     if (status == DEBERTA_OK && list.length)
         status = notes_add(&config->notes, err,
-                           "%s: spm.model lies beside it and cuts; they differ in %s: where transformers reads this "
+                           "%s: spm.model lies beside it and cuts; they differ in %s%s: where transformers reads this "
                            "file, ids may differ",
-                           where.text, list.text);
+                           where.text, list.text, more);
     byte_bpe_free(&bpe);
     piece_model_free(&there);
     tokenizer_config_free(&said);

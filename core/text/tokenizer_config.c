@@ -202,6 +202,7 @@ static deberta_status read_tokenizer_config(tokenizer_config *config, json_t *ro
     DEBERTA_TRY(add_decoder(config, root, where, err));
     DEBERTA_TRY(json_value_flag(&config->lower_case, root, "do_lower_case", where, err));
     DEBERTA_TRY(json_value_flag(&config->split_by_punctuation, root, "split_by_punct", where, err));
+    config->no_prefix_space = json_is_false(json_object_get(root, "add_prefix_space"));
     return json_value_flag(&config->add_prefix_space, root, "add_prefix_space", where, err);
 }
 

@@ -25,6 +25,7 @@ typedef struct tokenizer_config {
     special_token specials[DEBERTA_SPECIAL_COUNT];
     added_tokens added;
     bool lower_case, split_by_punctuation, add_prefix_space;
+    bool no_prefix_space; /* whether add_prefix_space is there, and false */
     tokenizer_frame frame;
     json_t *more_specials; /* names of further special tokens, an array of texts; NULL: none */
     kept_notes notes;

@@ -156,7 +156,7 @@ static deberta_status read_unigram_normalizer(json_source *s, json_t *step, cons
     if (k == NOT_A_STEP || s->steps >> k)
         REFUSE(s, DEBERTA_E_UNSUPPORTED,
                "the normalizer '%s' is %s; expected Lowercase, Strip of both sides, Precompiled, Replace of ' {2,}' by "
-               "' ', Replace of ' ' by nothing, NFKC, in this order; " INSTEAD,
+               "' ' and of ' ' by nothing, NFKC, in this order; " INSTEAD,
                QUOTE(type), k == NOT_A_STEP ? "none of the steps" : "out of order");
     s->steps |= 1u << k;
     return k == PRECOMPILED ? read_charsmap(s, step) : DEBERTA_OK;

@@ -163,7 +163,7 @@ deberta_status tokenizer_keys_note(kept_notes *list, const json_t *root, tokeniz
     const known_key *table = tables[kind].keys;
     const size_t count = tables[kind].count;
     char named[600] = "";
-    size_t length = 0;
+    size_t length = 0, left_out = 0;
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)root, name, value)
@@ -176,7 +176,10 @@ deberta_status tokenizer_keys_note(kept_notes *list, const json_t *root, tokeniz
             length += (size_t)snprintf(named + length, sizeof named - length, "%s%.40s is %.80s%s%s%s",
                                        *named ? ", " : "", QUOTE(name), json_describe(value).text, says ? " (" : "",
                                        says ? table[k].about : "", says ? ")" : "");
+        else
+            left_out++;
     }
     if (!*named) return DEBERTA_OK;
+    if (left_out) snprintf(named + length, sizeof named - length, " and %zu more", left_out);
     return notes_add(list, err, "%s: %s: not followed, where another library may cut texts otherwise", where, named);
 }

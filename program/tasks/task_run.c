@@ -63,7 +63,7 @@ deberta_task task_mlm_head(const common_options *options, const text_batches *ba
     return plain ? DEBERTA_TASK_MLM : DEBERTA_TASK_MLM_EMD;
 }
 
-/* Reads a folder's config.json; returns NULL where there is none. */
+/* Reads a folder's config.json, of a pair the discriminator's part; returns NULL where there is none. */
 static json_t *read_config(const char *folder)
 {
     static const json_limits limits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
@@ -73,7 +73,12 @@ static json_t *read_config(const char *folder)
     if (!path) memory_short();
     const deberta_status status = json_file_read(&config, path, &limits, &unread);
     free(path);
-    return status == DEBERTA_OK ? config : NULL;
+    if (status != DEBERTA_OK) return NULL;
+    json_t *inner = json_object_get(config, "discriminator");
+    if (!json_is_object(inner) || json_object_get(config, "hidden_size")) return config;
+    json_incref(inner);
+    json_decref(config);
+    return inner;
 }
 
 /* Returns num_labels of a folder's config.json; 0 where it says none. */

@@ -97,9 +97,11 @@ class Tasks:
 
     @cached_property
     def _config(self) -> Dict[str, Any]:
-        """Returns config.json; nothing where there is none, as of a made-up model."""
+        """Returns config.json, of a pair the discriminator's part; nothing where there is none, as of a made-up model."""
         try:
-            return dict(json.loads((Path(self.path) / "config.json").read_bytes()))
+            config = dict(json.loads((Path(self.path) / "config.json").read_bytes()))
+            inner = config.get("discriminator")
+            return inner if isinstance(inner, dict) and "hidden_size" not in config else config
         except (OSError, ValueError, TypeError):
             return {}
 

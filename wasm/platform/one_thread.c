@@ -28,6 +28,12 @@ deberta_status topology_read(topology_info *info, deberta_error *err)
     return DEBERTA_OK;
 }
 
+/* The one processor is known. */
+deberta_status topology_note(const topology_info *info, kept_notes *notes, deberta_error *err)
+{
+    return (void)info, (void)notes, (void)err, DEBERTA_OK;
+}
+
 size_t topology_cache_bytes(const topology_info *info) { return info->l2_bytes; }
 int topology_worker_cpu(const topology_info *info, size_t worker) { return (void)info, (void)worker, -1; }
 int topology_processor_apart(const topology_info *info, int caller_processor, size_t worker)
