@@ -196,10 +196,19 @@ def test_recipes_of_sentence_transformers(bench):
     assert vectors(bench, folder)[0] == mean
     for name, pooling, more, settings_given, words in (
             ("max", {"pooling_mode": "max"}, [], {}, "the pooling 'max'"), ("two", {"pooling_mode": ["cls", "mean"]}, [], {}, "several poolings"),
-            ("dense", new, [("Dense", "2_Dense")], {}, "the module Dense (2_Dense)"), ("lower", new, [], {"do_lower_case": True}, "do_lower_case")):
+            ("dense", new, [("Dense", "2_Dense")], {}, "the module Dense (2_Dense)"), ("lower", new, [], {"do_lower_case": True}, "do_lower_case"),
+            ("unheard", {"pooling_mode_median_tokens": True}, [], {}, "the pooling 'pooling_mode_median_tokens'"),
+            ("cutting", new, [], {"tokenizer_args": {"do_lower_case": True}}, "tokenizer_args of its own settings"),
+            ("length", new, [], {"max_seq_length": "128"}, "max_seq_length of its own settings")):
         folder = sentence_folder(bench, name, pooling, *more, **settings_given)
         contains(bench.expect(3, "encode", folder, "--text", "a", "-o", "v.npy").err, "modules.json asks for " + words, "--pool mean")
         bench.fine("encode", folder, "--text", "a", "--pool", "mean", "-o", "v.npy")
+    how_it_runs = sentence_folder(bench, "runs", new, tokenizer_args={}, model_args={"attn_implementation": "eager"}, modality_config={"text": {"method": "forward"}})
+    contains(vectors(bench, how_it_runs)[1], "vectors as modules.json", "cls")
+    modules = json.loads(bench.read("runs/modules.json"))
+    modules[0]["type"] = "custom_st.Transformer"  # code of the folder's author
+    write(how_it_runs, "modules.json", json.dumps(modules))
+    contains(bench.expect(3, "encode", how_it_runs, "--text", "a", "-o", "v.npy").err, "the module custom_st.Transformer")
     write(folder, "config_sentence_transformers.json", {"prompts": {"q": "query: "}, "default_prompt_name": "q"})
     write(folder, "sentence_bert_config.json", {})
     contains(bench.expect(3, "encode", folder, "--text", "a", "-o", "v.npy").err, "the prompt 'q'")

@@ -110,6 +110,43 @@ def test_keys_of_a_model_of_tokenizers(bench):
             contains(said.err, *words)
 
 
+def test_settings_that_a_kind_of_vocabulary_does_not_follow(bench):
+    """Are named, once, where they say something; added tokens of the normalised text too; of many unknown keys the number of the rest."""
+    tokenizers = os.path.join(bench.root, "tests", "golden", "tokenizers")
+    for name, settings, words in (("spm-unigram", {"add_prefix_space": False}, ["add_prefix_space is false, which a SentencePiece unigram does not follow"]),
+                                  ("spm-unigram", {"add_prefix_space": True}, []), ("metaspace", {"do_lower_case": False}, []),
+                                  ("bpe-v1", {"do_lower_case": True}, ["do_lower_case or split_by_punct is true, which a byte-level BPE does not follow"]),
+                                  ("bpe-v1", {"split_by_punct": True}, ["which a byte-level BPE does not follow"]), ("bpe-v1", {"do_lower_case": False, "add_prefix_space": False}, []),
+                                  ("spm-unigram", {f"unheard_of_key_number_{k}": "a value" for k in range(20)}, ["unheard_of_key_number_0", " more: not followed"])):
+        folder = bench.path("settings")
+        shutil.copytree(os.path.join(tokenizers, name), folder)
+        place = os.path.join(folder, "tokenizer_config.json")
+        told = json.loads(open(place, encoding="utf-8").read()) if os.path.exists(place) else {}
+        write(folder, "tokenizer_config.json", {**told, **settings})
+        said = tokenized(bench, folder, "a new store")
+        equal((said.code, said.err.count("note: ")), (0, int(bool(words))), said.err)
+        contains(said.err, *words)
+        shutil.rmtree(folder)
+
+
+def test_added_tokens_of_the_normalised_text(bench):
+    """tokenizers finds them in the lower-cased text, and this library as they are spelled."""
+    folder = bench.path("added")
+    shutil.copytree(os.path.join(bench.root, "tests", "golden", "tokenizers", "spm-unigram"), folder)
+    if os.path.exists(os.path.join(folder, "spm.model")):
+        os.remove(os.path.join(folder, "spm.model"))
+    with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as file:
+        whole = json.load(file)
+    steps = whole["normalizer"]["normalizers"]
+    for lower, normalized, noted in ((True, True, 1), (True, False, 0)):
+        extra = {"id": len(whole["model"]["vocab"]) + 7, "content": "FooBar", "single_word": False, "lstrip": False, "rstrip": False, "normalized": normalized, "special": False}
+        changed = {**whole, "normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}] * lower + steps}, "added_tokens": [*whole["added_tokens"], extra]}
+        write(folder, "tokenizer.json", changed)
+        said = tokenized(bench, folder, "a FooBar")
+        equal(said.code, 0, said.err)
+        equal(said.err.count("added tokens such as 'FooBar' are found as they are spelled"), noted, said.err)
+
+
 POOLING = {"idx": 1, "name": "1", "path": "1_Pooling", "type": KIND + "Pooling"}
 
 

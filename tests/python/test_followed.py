@@ -48,6 +48,26 @@ def test_an_unheard_problem_is_refused(tmp_path):
         deberta_c.Model(changed(tmp_path, DEMO, problem_type="ranking"))
 
 
+def test_keys_beside_a_discriminator(tmp_path):
+    """Of a pair's config only the discriminator is read: keys beside it are named, and its number of labels is the one that counts."""
+    folder = changed(tmp_path, DEMO)
+    config = json.loads((folder / "config.json").read_text())
+
+    def notes(inner, **outer):
+        (folder / "config.json").write_text(json.dumps({"discriminator": {**config, **inner}, "generator": {}, **outer}))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with deberta_c.Model(folder) as model:
+                model.classify(TEXT, top=1)
+        return [str(one.message) for one in said]
+    assert not notes({})
+    (said,) = notes({}, problem_type="regression", hidden_act="relu", num_labels=3)
+    assert "not used: problem_type, hidden_act, num_labels" in said
+    del config["id2label"], config["label2id"]
+    with pytest.raises(deberta_c.FormatError, match="num_labels in config.json is 3, but the classifier has 16 outputs"):
+        notes({"num_labels": 3})
+
+
 def test_distances_beyond_the_table(tmp_path):
     """As transformers reads them where the config has a model_type, as Microsoft does where it has none, unless it is said."""
     expected = read_safetensors(GOLDEN / FAR / "expected.safetensors")
