@@ -104,7 +104,7 @@ static deberta_status read_pooling(deberta_vector_recipe *recipe, const char *fo
     {
         size_t i = 0;
         while (i < sizeof old / sizeof *old && strcmp(key, old[i].key) != 0) i++;
-        if (strncmp(key, "pooling_mode_", 13) == 0 && i == sizeof old / sizeof *old && json_is_true(value))
+        if (!said && strncmp(key, "pooling_mode_", 13) == 0 && i == sizeof old / sizeof *old && json_is_true(value))
             mode = key, modes++;
     }
     if (!said && modes == 0) mode = "mean";

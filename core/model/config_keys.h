@@ -10,7 +10,8 @@
 
 /* Checks each key of the object. Unsupported keys that would change the answer are refused (DEBERTA_E_UNSUPPORTED) or
  * become a note, as the list says; keys that are on no list become one note together. `where` begins the messages,
- * `inside` the names of keys: "" or "pooling.". */
+ * `inside` the names of keys: "" or "pooling.". NULL: the object is around the one
+ * that describes the model, so that keys which are followed there are not used. */
 deberta_status config_keys_check(const json_t *object, const char *where, const char *inside, kept_notes *list,
                                  deberta_error *err);
 
