@@ -273,6 +273,8 @@ def refused(bench, folder, code, *wanted):
 def test_what_merge_refuses(bench):
     whole = encode_all(bench, "refuse.npy", plain("refuse.txt", 60), 8)
     bench.fine("merge", whole, "--verify")
+    contains(bench.expect(2, "merge", whole, "--verify", "--out", "refuse.npy").err, "--verify and --out exclude each other")
+    assert not os.path.exists("refuse.npy")
 
     def damaged(name):
         shutil.rmtree(name, ignore_errors=True)
