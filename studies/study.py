@@ -207,9 +207,21 @@ class Text(NamedTuple):
         return self.roles != FRAME
 
 
+def _is_object(line: str) -> bool:
+    try:
+        return line.lstrip().startswith("{") and isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
 def lines_of(paths: Iterable[str], texts: Iterable[str] = ()) -> Iterator[Tuple[str, str]]:
-    """Lines that are not empty, with the place of each; "-" is standard input."""
+    """Lines that are not empty, with the place of each; "-" is standard input. Objects, which the program reads, are refused: no study means
+    their braces and keys."""
     for path in paths:
+        sentences = f"{path}: expected a sentence a line, found %s; write out its texts first, as `jq -r .text` does"
+        if path.lower().endswith((".jsonl", ".ndjson", ".json")):
+            refuse(BAD_INPUT, sentences % "the name of a file of objects")
+        is_first = True
         try:
             with (sys.stdin.buffer if path == "-" else open(path, "rb")) as file:
                 content = file.read()
@@ -220,7 +232,10 @@ def lines_of(paths: Iterable[str], texts: Iterable[str] = ()) -> Iterator[Tuple[
                 text = line.rstrip(b"\r").decode()
             except UnicodeDecodeError:
                 refuse(BAD_INPUT, f"{path}: line {number}: expected UTF-8, found the bytes {line[:20]!r}")
+            if is_first and _is_object(text.lstrip("\ufeff")):
+                refuse(BAD_INPUT, sentences % f"an object in line {number}")
             if text:
+                is_first = is_first and not text.strip()
                 yield f"{path}: line {number}", text
     for number, text in enumerate(texts, 1):
         yield f"text {number}", text
@@ -347,7 +362,12 @@ def _count(text: str) -> int:
 
 def _bytes(text: str) -> int:
     factor = {"K": 10, "M": 20, "G": 30, "T": 40}.get(text[-1:].upper())
-    return _count(text) if factor is None else int(float(text[:-1]) * (1 << factor))
+    if factor is None:
+        return _count(text)
+    value = float(text[:-1]) * (1 << factor)
+    if not 1 <= value < 1 << 63:  # which NaN is not either
+        raise argparse.ArgumentTypeError(f"expected a size such as 500M or 2G, found {text}")
+    return int(value)
 
 
 # ------------------------------------------------------------------------------------------------------------------ a study

@@ -114,7 +114,7 @@ static void parse_share(common_options *options, const char *text, void *target)
 
 static const option options[] = {
     {"verify", 0, NULL, "only check that the shards are whole, of one making, and cover the input",
-     FLAG_AT(merge_options, verify)},
+     FLAG_AT(merge_options, verify), .not_with = "out"},
     {"audit", 0, "SHARE",
      "compute drawn items again on this machine (1%) and compare their bytes; others each time without --seed",
      PARSED_AT(merge_options, audit, parse_share)},

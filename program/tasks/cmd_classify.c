@@ -167,15 +167,17 @@ static deberta_status tokenize_choice(choice_job *job, text_record *record, size
         status = text_batches_check_length(batches, &one, tokens->count, batches->longest, err);
     if (status == DEBERTA_OK && one.problem)
         status = text_record_spoil(record, "with choice %zu: %s", choice, one.problem);
-    if (status == DEBERTA_OK && !one.problem && input_segment_is_empty(tokens, 1)) {
+    const bool usable = status == DEBERTA_OK && !one.problem;
+    free(one.problem);
+    if (!usable) return status; /* there may be no tokens */
+    if (input_segment_is_empty(tokens, 1)) {
         char empty[48];
         snprintf(empty, sizeof empty, "choice %zu is empty", choice);
         text_batches_note_empty(batches, record, empty);
     }
-    free(one.problem);
     job->pieces[choice] =
         (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = choice};
-    return status;
+    return DEBERTA_OK;
 }
 
 static deberta_status keep_scores(void *context, const text_piece *pieces, size_t count, const size_t *starts,

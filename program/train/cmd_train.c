@@ -82,23 +82,31 @@ static void note_rise(const train_options *o, const log_series *loss)
                  loss->steps[0], first);
 }
 
+/* Says where the best model is. A run that goes on removes best/ where it was of a step that is repeated. */
+static const char *tell_place(const train_options *o)
+{
+    const char *folder = options_out(&o->common), *part = o->trainer.generator ? "generator/" : "";
+    if (access(options_text(&o->common, "%s/best/%smodel.safetensors", folder, part), F_OK) != 0)
+        return "whose model is gone: a later one, whose step is repeated, replaced it before the interruption";
+    if (o->trainer.generator)
+        return options_text(&o->common, "in %s/best/discriminator and %s/best/generator", folder, folder);
+    return options_text(&o->common, "in %s/best", folder);
+}
+
 static void train_tell(const train_options *o, const train_log *log)
 {
     const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
-    const char *folder = options_out(&o->common);
-    const char *place = options_text(&o->common, "%s/best", folder);
-    if (o->trainer.generator)
-        place = options_text(&o->common, "%s/best/discriminator and %s/best/generator", folder, folder);
+    const char *place = tell_place(o);
     say_note(&o->common, "loss of the last step %.4f", last_of(train_log_objective(log)));
     note_rise(o, train_log_objective(log));
     if (!loss->count) return;
     const size_t best = find_best(log);
     if (has_measure(log)) note_choice(o, log, best);
     if (has_measure(log) && !isnan(measure->values[best]))
-        say_note(&o->common, "held-out loss %.4f, %s %.4f; the best is step %.0f with %s %.4f, in %s", last_of(loss),
+        say_note(&o->common, "held-out loss %.4f, %s %.4f; the best is step %.0f with %s %.4f, %s", last_of(loss),
                  log->measure, last_of(measure), measure->steps[best], log->measure, measure->values[best], place);
     else
-        say_note(&o->common, "held-out loss %.4f; the best is step %.0f with %.4f, in %s", last_of(loss),
+        say_note(&o->common, "held-out loss %.4f; the best is step %.0f with %.4f, %s", last_of(loss),
                  loss->steps[best], loss->values[best], place);
     if (!isnan(log->right)) say_note(&o->common, "%.1f %% of the held-out masked tokens are right", 100 * log->right);
 }

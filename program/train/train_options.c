@@ -102,6 +102,8 @@ static void add_freeze(const train_options *o, const char *text, const char **pa
         last = sscanf(text, "layers:%zu%n", &first, &end) == 1 && !text[end] ? first : 0;
         if (!end || text[end]) end = 0;
     }
+    if (end && first > last)
+        option_wrong(&o->common, &o->freeze, "'%s' holds no layer: expected layers:A-B with A at most B", text);
     if (strcmp(text, "embeddings") == 0 || strcmp(text, "encoder") == 0)
         patterns[(*count)++] = options_text(&o->common, "%s.*", text);
     else if (!end)

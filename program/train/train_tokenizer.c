@@ -28,15 +28,22 @@ static void check_shape(const tokenizer_options *o)
         option_wrong(&o->common, &o->hidden, "%zu is no multiple of %zu heads", o->hidden, o->heads);
 }
 
+/* Makes the folder, or takes one that is there. A tokenizer in it would be replaced, or read beside the new one. */
 static deberta_status train_tokenizer_make_folder(const char *folder, bool *is_new, deberta_error *err)
 {
-    char config[4096];
-    snprintf(config, sizeof config, "%s/config.json", folder);
+    static const char *const kept[] = {"config.json",           "spm.model",         "spiece.model",
+                                       "tokenizer.json",        "vocab.txt",         "bpe_encoder.bin",
+                                       "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json"};
     *is_new = mkdir(folder, 0777) == 0;
     if (!*is_new && errno != EEXIST)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", folder, strerror(errno));
-    struct stat about;
-    if (stat(config, &about) == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s holds a model already", folder);
+    for (size_t k = 0; !*is_new && k < sizeof kept / sizeof *kept; k++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", folder, kept[k]);
+        if (access(path, F_OK) == 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s holds a %s already: %s; expected a new folder, or one without it",
+                         folder, k == 0 ? "model" : "tokenizer", kept[k]);
+    }
     return DEBERTA_OK;
 }
 
@@ -91,7 +98,11 @@ static int train_tokenizer_run(const common_options *options)
     same_files_note(options, o->texts.items, o->texts.count, "each word counts twice");
     deberta_status status = train_tokenizer_make_folder(folder, &is_new, &error);
     if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
-    if (status == DEBERTA_OK) status = write_config(o, folder, &error);
+    if (status == DEBERTA_OK) {
+        status = write_config(o, folder, &error);
+        if (status != DEBERTA_OK)
+            unlink(options_text(options, "%s/spm.model", folder)); /* the next try may replace it */
+    }
     if (status != DEBERTA_OK && is_new) rmdir(folder); /* fails if something has been written */
     must(options, status, &error);
     say_note(options,

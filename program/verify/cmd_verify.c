@@ -127,8 +127,9 @@ static int mutate(const verify_request *request, verify_options *verify, const v
     }
     verify->mutation = mutation_find(name);
     if (!verify->mutation) usage_wrong(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
-    /* one tier is enough, because the fault is in what all of them compute */
-    for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
+    /* One tier is enough, because the fault is in what all of them compute: the best, unless --isa names another. */
+    for (int t = 0; options->isa == DEBERTA_ISA_AUTO && t < DEBERTA_ISA_COUNT; t++)
+        verify->tiers[t] = t == (int)deberta_isa_best();
     must(options, verify_standard(&report, verify, &error), &error);
     print_verdict(options, to, name, &report);
     scope_free(&report.memory);
@@ -186,6 +187,17 @@ static void check_request(const verify_request *request)
 
 /* ------------------------------------------------------------------------------------------------------------ audits */
 
+/* --commit reads the chain alone, and computes nothing. */
+static void check_commit(const common_options *options)
+{
+    const void *const of_computing[] = {&options->isa, &options->threads, &options->memory_limit_bytes};
+    if (options->argument_count)
+        usage_wrong(options, "--commit reads the chain of the run alone: give no MODEL with it, found '%s'",
+                    options->arguments[0]);
+    for (size_t k = 0; k < sizeof of_computing / sizeof *of_computing; k++)
+        option_note_unused(options, of_computing[k], "nothing is computed with --commit");
+}
+
 static int audit_run(const verify_request *request, const verify_output *to)
 {
     const common_options *options = &request->reading.common;
@@ -196,6 +208,7 @@ static int audit_run(const verify_request *request, const verify_output *to)
                                        .published = request->published,
                                        .files = &request->reading.files,
                                        .segments = request->segments};
+    if (request->commit) check_commit(options);
     if (!deberta_training_is_built())
         usage_wrong(options, "--audit: this build has no training (it was configured with -Dtraining=disabled)");
     if (to->paths.figure_count)
@@ -271,7 +284,7 @@ static const option options[] = {
     {"published", 0, "LINE", "compare the chain with a line of --commit that was published before",
      TEXT_AT(verify_request, published), .needs = "audit", .not_with = "commit"},
     {"commit", 0, NULL, "one line that identifies the chain, to be published before an audit",
-     FLAG_AT(verify_request, commit), .needs = "audit", .not_with = "segments"},
+     FLAG_AT(verify_request, commit), .needs = "audit", .not_with = "segments file seed generator"},
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };

@@ -314,6 +314,10 @@ def test_commit(bench):
         wrong = [*line[:place], value, *line[place + 1:]]
         contains(bench.expect(1, "verify", "--audit", "run", "--published", " ".join(wrong)).out, f"differs: the published line has {named}")
     contains(bench.expect(2, "verify", "--audit", "run", "--published", "deberta-chain 2").err, "the line that --commit has printed")
+    for words in (["--file", "no.txt"], ["--seed", "7"], ["--generator", "no"]):  # what it does not read
+        contains(bench.expect(2, "verify", "--audit", "run", "--commit", *words).err, f"{words[0]} exclude each other")
+    contains(bench.expect(2, "verify", "no", "--audit", "run", "--commit").err, "--commit reads the chain of the run alone: give no MODEL with it, found 'no'")
+    contains(bench.fine("verify", "--audit", "run", "--commit", "--threads", "2").err, "--threads", "nothing is computed with --commit")
 
 
 def test_draw(bench):

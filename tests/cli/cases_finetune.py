@@ -344,6 +344,13 @@ def test_new_model(bench):
     contains(result.err, "expected 4996", "fewer")
     contains(bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "1000000", "--out", "other").err, "expected 999996", "fewer")
     contains(bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "80", "--out", "new").err, "holds a model already")
+    for name in ("spm.model", "tokenizer.json", "vocab.txt", "bpe_encoder.bin", "tokenizer_config.json", "added_tokens.json"):
+        os.makedirs(bench.path("used"))
+        bench.write(f"used/{name}", "mine")
+        contains(bench.expect(3, "train", "tokenizer", "--file", corpus, "--vocabulary", "80", "--out", "used").err,
+                 f"used holds a tokenizer already: {name}; expected a new folder, or one without it")
+        equal((bench.read(f"used/{name}"), os.listdir(bench.path("used"))), ("mine", [name]))
+        shutil.rmtree(bench.path("used"))
     contains(bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "10", "--out", "tiny").err, "characters", "6 pieces")
     contains(bench.run(*words[:2], DEMO, *words[2:], "--out", "x").err, "found both")
     contains(bench.run("train", "mlm", "--file", corpus, "--steps", "1", "--out", "x").err, "--config FOLDER")

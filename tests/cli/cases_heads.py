@@ -282,6 +282,10 @@ def test_choices(bench):
     given = "".join(json.dumps(one) + "\n" for one in objects).encode()
     lines = answers(bench, "classify", model(bench, "choice"), "--file", "-", "--jsonl", given=given, code=3)
     assert lines[0]["id"] == 7 and lines[0]["choices"] == got[1]["choices"] and set(lines[1]) == {"line", "file", "score", "probability"}, lines[:2]
+    for at in range(2):
+        broken = [word for k in range(2) for word in ("--choice", b"\xff" if k == at else "a story")]
+        said = bench.expect(3, "classify", model(bench, "choice"), "--strict", "--text", "two", *broken).err
+        assert f"text 1: with choice {at}: " in said and "UTF-8" in said, said
     said = bench.fine("classify", model(bench, "choice"), "--text", "two", "--text", "three").err
     assert said.count("is a model for multiple choice") == 1 and "--choice" in said, said
     assert "multiple choice" not in bench.fine("classify", model(bench, "choice"), "--text", "two", *words).err + bench.fine("classify", DEMO, "--text", "two").err

@@ -385,7 +385,7 @@ def commands():
             "mutate": row("--mutate", "no_clamp", head=["verify"], both=["--mutate", "p2c_ji"], tail=["--json"], fails=1), "publish": row("--publish", head=["verify", MADE_UP], both=[], tail=[]),
             "seed": [row("--seed", "7", both=["--tokens", "8"]), said("--seed", "7")], "audit": row(input=AUDIT),
             "segments": row("--segments", "2", both=AUDIT), "generator": told("--generator", "{X}/mlm", both=AUDIT),
-            "commit": row("--commit", both=AUDIT, tail=[]), "published": refused("--published", "x", both=AUDIT),
+            "commit": row("--commit", head=["verify"], both=AUDIT[:2], tail=[], fails=3), "published": refused("--published", "x", both=AUDIT),
             "format": row("--format", "csv", tail=[]), "json": row("--json", tail=[]), "isa": row("--isa", "scalar", tail=[]),
             "threads": same(["--threads", "2"], SAME_BITS)}),
         "train": Base(["train"], ["list"], [], {"help": row("--help", fails=2), "version": row("--version", fails=2)}),

@@ -197,6 +197,38 @@ def test_lock(bench):
     assert "nothing is left to do" in bench.fine(*arguments).err
 
 
+def test_whatever_is_read_of_an_item_counts(bench):
+    """A shard, and rows that stopped, go on only with items of which everything that the command reads is the same; sizes of files are."""
+    one = {"id": "x", "text": "ab", "pair": "c"}
+    for command, before, after in (
+            (["classify", DEMO, "--json"], {"text": "the baker", "choices": ["in", "at"]}, {"text": "the baker", "choices": ["at", "in"]}),
+            (["classify", DEMO, "--json"], one, one | {"text": "a", "pair": "bc"}), (["classify", DEMO, "--json"], one | {"id": "1", "x": 1}, one | {"id": 1, "xyz": 1}),
+            (["encode", DEMO], {"text": "a", "pair": "", "x": 1}, {"text": "a", "note": "", "x": 1}),
+            (["encode", DEMO], {"text": "a", "pair": "b\n-"}, {"text": "a\n-", "pair": "b"})):
+        source, suffix = pathlib.Path("read.jsonl"), ".jsonl" if command[0] == "classify" else ".npy"
+        arguments = [*command, "--file", source, "-o", f"rows{suffix}", "--shards", 1, "--shard", 0]
+        source.write_text(json.dumps(before) + "\n")
+        shutil.rmtree(f"rows{suffix}.shards", ignore_errors=True)
+        first = bench.run(*arguments)
+        assert first.code in (0, 3), first.describe()
+        contains(bench.fine(*arguments).err, "nothing is left to do")
+        source.write_text(json.dumps(after) + "\n")
+        contains(bench.expect(3, *arguments).err, "was made of other input (the texts of its files differ)")
+        assert len(json.dumps(before)) == len(json.dumps(after)), after  # else the size would have told it
+
+
+def test_null_is_no_id(bench):
+    """Objects whose id is null are told apart by their places, as those without the key; their rows have no id."""
+    for name, of in (("null", {"id": None}), ("none", {})):
+        pathlib.Path(f"{name}.jsonl").write_text("".join(json.dumps({**of, "text": text}) + "\n" for text in make_texts(random.Random(3), 40)))
+        pathlib.Path(name).mkdir()
+        shutil.move(f"{name}.jsonl", f"{name}/ids.jsonl")
+        encode_all(bench, f"{name}.jsonl", f"{name}/ids.jsonl", 4)
+    for shard in range(4):
+        rows = [pathlib.Path(f"{name}.jsonl.shards/{shard}-of-4.jsonl").read_bytes() for name in ("null", "none")]
+        assert rows[0] == rows[1].replace(b"none/", b"null/") and rows[0] and b'"id"' not in rows[0], shard
+
+
 def test_new_items_move_no_others(bench):
     """An id decides the shard, not the place; without ids a second file moves nothing of the first."""
     dice, texts = random.Random(7), make_texts(random.Random(8), 60)
@@ -241,6 +273,8 @@ def refused(bench, folder, code, *wanted):
 def test_what_merge_refuses(bench):
     whole = encode_all(bench, "refuse.npy", plain("refuse.txt", 60), 8)
     bench.fine("merge", whole, "--verify")
+    contains(bench.expect(2, "merge", whole, "--verify", "--out", "refuse.npy").err, "--verify and --out exclude each other")
+    assert not os.path.exists("refuse.npy")
 
     def damaged(name):
         shutil.rmtree(name, ignore_errors=True)

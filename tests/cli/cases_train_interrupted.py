@@ -56,6 +56,42 @@ def test_killed_at_any_moment(bench):
     equal(met, {True, False}, "runs were killed before their first checkpoint and behind it")
 
 
+def best_of(bench, out, until):
+    """The step with the least held-out loss up to this one, by the log of a run."""
+    found = [line for line in read_log(bench, out) if "eval_loss" in line and line["step"] <= until]
+    return min(found, key=lambda line: line["eval_loss"])["step"]
+
+
+def test_best_is_the_model_that_is_told(bench):
+    """What a killed run has left in best/ of steps that are repeated goes, and nobody says that an earlier model is there; it comes again."""
+    words = small_run(bench, 16, "--eval", "corpus.txt", "--eval-every", "1", "--checkpoint-every", "4")
+    bench.fine(*words, "--out", "whole")
+    equal(best_of(bench, "whole", 16), 16, "the loss falls to the end, so that each measurement is the best")
+    bench.fine(*words, "--stop-at", "8", "--out", "at-8")
+    shutil.copytree(bench.path("at-8"), bench.path("same"))
+    bench.fine(*words, "--stop-at", "11", "--out", "at-11")
+    for out in ("killed", "early"):
+        shutil.copytree(bench.path("at-11"), bench.path(out))
+        shutil.rmtree(bench.path(f"{out}/checkpoint-000011"))
+    # Steps 9 and 10 are no better than step 8, and best/ is of step 11.
+    log = bench.read("killed/log.jsonl")
+    for step, loss in ((8, "0.5"), (11, "0.25")):
+        log = re.sub(f'("step": {step}, "eval_loss": )[^,]*', rf"\g<1>{loss}", log)
+    bench.write("killed/log.jsonl", log)
+    said = bench.fine(*words, "--resume", "--stop-at", "9", "--out", "killed").err
+    contains(said, "the best is step 8 with 0.5", "whose model is gone: a later one, whose step is repeated, replaced it before the interruption")
+    equal(os.path.exists(bench.path("killed/best/model.safetensors")), False)
+    # Without checkpoints the run begins again, and best/ goes as well.
+    for step in (4, 8):
+        shutil.rmtree(bench.path(f"early/checkpoint-00000{step}"), ignore_errors=True)
+    bench.fine(*words, "--resume", "--eval-every", "4", "--stop-at", "3", "--out", "early")
+    equal(os.path.exists(bench.path("early/best/model.safetensors")), False)
+    for out in ("same", "early"):  # best/ of the checkpoint itself stays
+        before = digest(bench, "at-8/best/model.safetensors")
+        bench.fine(*words, "--resume", *(["--stop-at", "8"] if out == "same" else []), "--out", out)
+        equal(digest(bench, f"{out}/best/model.safetensors"), before if out == "same" else digest(bench, "whole/best/model.safetensors"))
+
+
 def test_killed_early(bench):
     """What a run leaves that was killed before its first checkpoint, piece by piece: --resume begins again; another recipe is refused."""
     words = small_run(bench, 6)

@@ -156,6 +156,7 @@ def test_freeze(bench):
     assert changed and not any("embeddings." in name and "rel_" not in name for name in changed) and not any("layer.0." in name for name in changed), changed
     assert any("layer.1." in name for name in changed)
     contains(bench.expect(3, *words, "--freeze", "nothing", "--out", "x").err, "no tensor 'nothing'")
+    contains(bench.expect(2, *words, "--freeze", "layers:1-0", "--out", "x").err, "--freeze: 'layers:1-0' holds no layer: expected layers:A-B with A at most B")
     pair = ["train", "rtd", narrow(bench), "--generator", narrow(bench), "--new-head", *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
     bench.fine(*pair, "--freeze", "mask_predictions.*", "--out", "pair")
     assert not any(tensors(bench.path("pair/discriminator/model.safetensors"))["mask_predictions.dense.bias"][2])  # zeros at the start

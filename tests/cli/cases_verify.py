@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 """
 import json
 import os
+import re
 import subprocess
 
 from helpers import SAMPLED, TINY, check_message, needs_figures, read_tensors, sample, write_tensors
@@ -160,6 +161,14 @@ def test_mutation_as_json(bench):
     assert result.code == 1 and not result.out, result.describe()
     found = bench.load("m.json")
     assert found["mutation"] == "p2c_ji" and found["caught"] is True and 0 < found["failures"] <= found["checks"], found
+
+
+def test_mutation_on_a_tier(bench):
+    """--isa names the tier that computes with the fault; scalar is compared with float64 alone, another one with scalar as well."""
+    found = [json.loads(bench.run("verify", "--mutate", "p2c_ji", "--json", *words).out) for words in (["--isa", "scalar"], [], ["--isa", "auto"])]
+    assert all(one["caught"] for one in found) and found[1] == found[2], found
+    fewer = found[0]["checks"] < found[1]["checks"]
+    assert fewer == (re.search(r"^  (?!scalar)\S+ +available$", bench.fine("info").out, re.M) is not None), found
 
 
 def tests(settings):

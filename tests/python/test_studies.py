@@ -41,6 +41,8 @@ def test_wrong_use(bench):
     contains(run(bench, *given, "--sentences", "0", code=2), "--sentences: expected 1 or more, found 0")
     contains(run(bench, *given, "--precision", "int4", code=2), "precision: expected 'float32', 'int16' or 'int8', found 'int4'")
     contains(run(bench, *given, "--memory-limit", "1K", code=4), "components.py: ")
+    for size in ("infK", "nanG", "-1M", "0K", "1e300T"):
+        contains(run(bench, *given, f"--memory-limit={size}", code=2), f"--memory-limit: expected a size such as 500M or 2G, found {size}")
     contains(run(bench, "study", "components", "no/such", "--text", "a", code=3), "no/such")
     contains(run(bench, "study", "components", DEMO, "--file", "no/such", code=3), "no/such: cannot be opened")
     contains(run(bench, "study", "components", "synthetic:v3-base,layers=1,vocab=100", "--text", "a", code=2), "no tokenizer")
@@ -51,6 +53,11 @@ def test_wrong_use(bench):
     contains(run(bench, "study", "twins", DEMO, TWIN, "--text", "x " * 40000, code=3), "text 1: ", "positions")
     bench.path("bytes.txt").write_bytes(b"fine\n\xff\n")
     contains(run(bench, "study", "components", DEMO, "--file", "bytes.txt", code=3), "bytes.txt: line 2: expected UTF-8")
+    for name, content, found in (("a.jsonl", "a\n", "the name of a file of objects"), ("a.JSON", "{}\n", "the name of a file of objects"),
+                                 ("objects.txt", '\n{"text": "a"}\n', "an object in line 2"), ("mark.txt", '\ufeff{"text": "a"}\n', "an object in line 1")):
+        bench.path(name).write_text(content, encoding="utf-8")
+        contains(run(bench, "study", "components", DEMO, "--file", name, code=3), f"{name}: expected a sentence a line, found {found}; write out its texts first")
+        bench.path(name).unlink()
     assert not [one for one in os.listdir(".") if one != "bytes.txt"], "nothing half written"
 
 

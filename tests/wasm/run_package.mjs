@@ -81,6 +81,12 @@ const wrong = (act) => { try { act(); return 'nothing'; } catch (error) { return
     still('after explore that fails', () => wrong(() => model.explore(first, {ablations: 'c9p@all'})), other);
     still('after encode with ablations', () => model.encode(first, {ablations: 'c2p@all'}), without);
 
+    /* Lone surrogates are read as U+FFFD, and counted; pairs of them are characters. */
+    for (const [text, pair, count] of [['a \u{1f600} ship', 'b', 0], ['a \ud800 ship', '\udc00\ud83d', 3], ['\udc00\ud800', null, 2]])
+        for (const [call, found] of [['tokenize', model.tokenize(text, pair)], ['encode', model.encode(text, {pair})], ['explore', model.explore(text, {pair})]])
+            check(found.replaced === count, `${call}: ${found.replaced} replaced, not ${count}`);
+    model.encode(first, {ablations: 'c2p@all'});
+
     /* What would change nothing, or is of another type, is refused. */
     const refuses = (pattern, act) => check(pattern.test(wrong(act)), `${act}: ${wrong(act)}`);
     refuses(/candidates: the option 'emd' is unknown; known are: decoder/, () => model.candidates(2, {emd: true}));

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/numbers.h"
 #include "core/base/text.h"
+#include "core/io/atomic_file.h"
 #include "core/io/quote.h"
 
 /* ----------------------------------------------------------------------------------------------------------- measures */
@@ -101,7 +103,7 @@ void run_evaluation_recall(run_evaluation *e, FILE *log)
     const plain_numbers numbers = plain_numbers_begin();
     while (getline(&line, &capacity, log) > 0) {
         const char *found = strstr(line, key), *with_loss = strstr(line, loss_key);
-        if (!found || !with_loss || sscanf(line, "{\"step\": %zu,", &step) != 1) continue;
+        if (!found || !with_loss || !strchr(line, '\n') || sscanf(line, "{\"step\": %zu,", &step) != 1) continue;
         const double loss = strtod(with_loss + strlen(loss_key), NULL);
         found += strlen(key);
         const double value = strncmp(found, "null", 4) == 0 ? NAN : strtod(found, NULL);
@@ -109,6 +111,18 @@ void run_evaluation_recall(run_evaluation *e, FILE *log)
     }
     plain_numbers_end(numbers);
     free(line);
+}
+
+deberta_status run_evaluation_forget_best(const run_evaluation *e, const run_parts *parts, deberta_error *err)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        char path[RUN_PATH_BYTES];
+        const char *name = parts->items[i].name;
+        snprintf(path, sizeof path, "%s/best/%s%smodel.safetensors", e->folder, name, *name ? "/" : "");
+        if (unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
+            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be removed: %s", QUOTE(path), strerror(errno));
+    }
+    return DEBERTA_OK;
 }
 
 static deberta_status save_best(const run_evaluation *e, const run_parts *parts, deberta_error *err)
@@ -146,6 +160,9 @@ deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FIL
     run_evaluation_take(e, done, write_measures(e, report.loss, log), report.loss);
     fputs("}\n", log);
     plain_numbers_end(numbers);
-    if (!stream_flush(log)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));
+    /* The log must tell of the best model before best/ has it: a run that goes on learns from it whose model that is.
+     */
+    if (!stream_flush(log) || (e->best_step == done && !file_sync(fileno(log))))
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));
     return e->best_step == done ? save_best(e, parts, err) : DEBERTA_OK;
 }

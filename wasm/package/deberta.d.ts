@@ -41,6 +41,8 @@ export interface Tokens {
     n: number;
     /** How many tokens did not fit. */
     dropped: number;
+    /** How many lone surrogates of the text and its pair were read as U+FFFD. */
+    replaced: number;
     tokens: string[];
     ids: number[];
     types: number[];

@@ -70,6 +70,7 @@ export async function readFolder(folder) {
 export class Model {
     #x;
     #about;
+    #replaced = 0;
 
     constructor(exports) { this.#x = exports; }
 
@@ -96,16 +97,14 @@ export class Model {
 
     tokenize(text, pair = null) {
         this.#setText('tokenize', text, pair);
-        this.#do((x) => x.tokens_describe());
-        return this.#answer();
+        return this.#tokens();
     }
 
     encode(text, options = {}) {
         expectOptions('encode', options, TEXT_OPTIONS);
         const {pair = null, ablations = ''} = options, columns = this.about.hidden_size;
         this.#setText('encode', text, pair);
-        this.#do((x) => x.tokens_describe());
-        const tokens = this.#answer();
+        const tokens = this.#tokens();
         this.#withTexts([ablations], (x, at) => x.encode(at));
         const from = this.#x.hidden() >>> 0, stride = this.#x.hidden_stride() >>> 0, hidden = new Float32Array(tokens.n * columns);
         for (let t = 0; t < tokens.n; t++)
@@ -119,7 +118,7 @@ export class Model {
         const {pair = null, ablations = ''} = options;
         this.#setText('explore', text, pair);
         this.#withTexts([ablations], (x, at) => x.explore(at));
-        const about = this.#answer(), at = this.#x.cells() >>> 0;
+        const about = {...this.#answer(), replaced: this.#replaced}, at = this.#x.cells() >>> 0;
         return {...about, bytes: new Uint8Array(this.#x.memory.buffer).slice(at, at + (this.#x.cells_bytes() >>> 0))};
     }
 
@@ -176,9 +175,16 @@ export class Model {
         }
     }
 
+    #tokens() {
+        this.#do((x) => x.tokens_describe());
+        return {...this.#answer(), replaced: this.#replaced};
+    }
+
     #setText(call, text, pair) {
         expect(call, 'text', text, TEXT);
         expect(call, 'pair', pair, PAIR);
+        /* UTF-8 has no lone surrogates: TextEncoder makes U+FFFD of them. */
+        this.#replaced = [text, pair ?? ''].reduce((sum, one) => sum + (one.match(/\p{Surrogate}/gu)?.length ?? 0), 0);
         this.#withTexts([text, pair], (x, at, bytes, pairAt, pairBytes) => x.tokenize(at, bytes, pairAt, pairBytes));
     }
 

@@ -78,7 +78,8 @@ void item_choice_settle(const common_options *options, const item_choice *given,
 
 /* ------------------------------------------------------------------------------------------------------------ items */
 
-uint64_t item_id_hash(const json_t *id)
+/* Hashes an id: a string by its bytes, any other value by its compact JSON text. */
+static uint64_t hash_id(const json_t *id)
 {
     if (json_is_string(id)) return hash_bytes(hash_of_nothing, json_string_value(id), json_string_length(id));
     char *text = json_dumps(id, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
@@ -101,7 +102,7 @@ static uint64_t hash_place(const item_name *name)
 bool item_is_taken(const item_choice *choice, const item_name *name)
 {
     if (!choice->shards && choice->share == 0) return true;
-    const uint64_t hash = name->id ? item_id_hash(name->id) : hash_place(name);
+    const uint64_t hash = name->id ? hash_id(name->id) : hash_place(name);
     /* The low bits of that hash are not uniform; one step of the generator mixes them. */
     uint64_t state = hash, draw = hash ^ random_next(&(uint64_t){choice->seed});
     return choice->share > 0 ? random_fraction(&draw) < choice->share

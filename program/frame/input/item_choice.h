@@ -34,5 +34,3 @@ typedef struct item_name {
     size_t line;
 } item_name;
 bool item_is_taken(const item_choice *choice, const item_name *name);
-/* Hashes an id: a string by its bytes, any other value by its compact JSON text. */
-uint64_t item_id_hash(const json_t *id);

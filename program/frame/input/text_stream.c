@@ -160,7 +160,8 @@ static void read_object(text_stream *stream, text_record *record, const char *li
                           object ? "" : json_error.text);
         return;
     }
-    record->id = json_incref(json_object_get(object, "id"));
+    json_t *id = json_object_get(object, "id");
+    if (!json_is_null(id)) record->id = json_incref(id); /* null is no id, as with other keys */
     if (names->keeps_object) record->object = json_incref(object);
     if (names->text && !take_key(object, names->text, &record->text, &record->text_bytes, record))
         miss_key(record, object, names->text);
@@ -360,15 +361,35 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
     return DEBERTA_OK;
 }
 
-/* An id counts as well: it stands in the rows, and decides which shard an item belongs to. */
-static uint64_t hash_record(uint64_t hash, const text_record *record)
+/* Hashes a text with its length, so that no two sequences of texts are the same bytes; none differs from an empty
+ * one. */
+static uint64_t hash_text(uint64_t hash, const char *text, size_t bytes)
+{
+    char length[32];
+    const int written = text ? snprintf(length, sizeof length, "%zu:", bytes) : snprintf(length, sizeof length, "-");
+    return hash_bytes(hash_bytes(hash, length, (size_t)written), text, text ? bytes : 0);
+}
+
+static uint64_t hash_value(uint64_t hash, const json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+    if (value && !text) memory_short();
+    hash = hash_text(hash, text, text ? strlen(text) : 0);
+    free(text);
+    return hash;
+}
+
+/* Hashes all that the command reads of a record. An id counts as well: it stands in the rows, and decides which shard
+ * an item belongs to. */
+static uint64_t hash_record(uint64_t hash, const text_stream_names *names, const text_record *record)
 {
     if (hash == 0) hash = hash_of_nothing;
-    if (record->id) hash ^= item_id_hash(record->id);
-    hash = hash_bytes(hash, record->text, record->text ? record->text_bytes : 0);
-    hash = hash_bytes(hash, "\n", 1);
-    hash = hash_bytes(hash, record->pair, record->pair ? record->pair_bytes : 0);
-    return hash_bytes(hash, "\n", 1);
+    hash = hash_value(hash, record->id);
+    hash = hash_text(hash, record->text, record->text_bytes);
+    hash = hash_text(hash, record->pair, record->pair_bytes);
+    for (size_t k = 0; k < sizeof names->also / sizeof *names->also && names->also[k]; k++)
+        hash = hash_value(hash, json_object_get(record->object, names->also[k]));
+    return hash;
 }
 
 static deberta_status next_counted(text_stream *stream, text_record *record, bool *end, deberta_error *err)
@@ -376,7 +397,7 @@ static deberta_status next_counted(text_stream *stream, text_record *record, boo
     DEBERTA_TRY(next_of_all(stream, record, end, err));
     if (*end) return DEBERTA_OK;
     record->index = stream->read++;
-    stream->hash = hash_record(stream->hash, record);
+    stream->hash = hash_record(stream->hash, stream->names, record);
     return DEBERTA_OK;
 }
 

@@ -54,7 +54,7 @@ typedef struct text_stream_names {
     bool file_arguments; /* true: the arguments after MODEL are files, and the only source */
     bool objects;        /* true: files hold objects, whatever their names */
     bool columns;        /* true: lines of plain files have labels and tabs, which the caller splits */
-    const char *also[4]; /* further keys of objects that the caller reads; ends with NULL */
+    const char *also[4]; /* further keys of objects that the caller reads from the kept object; ends with NULL */
 } text_stream_names;
 
 typedef struct text_record {
@@ -63,7 +63,7 @@ typedef struct text_record {
     const char *source; /* path of the file, or NULL for the command line; owned by the stream */
     size_t line;        /* number from 1, in its file or among the command line's texts */
     size_t index;       /* index from 0 in the whole input, including items of other shards */
-    json_t *id;         /* value of "id" in the JSON object, or NULL */
+    json_t *id;         /* value of "id" in the JSON object; NULL: none, or null */
     json_t *object;     /* NULL: not asked for, or not an object */
     char *problem;      /* why the record cannot be used, or NULL */
 } text_record;
@@ -87,7 +87,7 @@ typedef struct text_stream {
     uint64_t total_bytes; /* 0: unknown, because something is not a regular file */
     item_choice choice;
     size_t read;     /* items so far, including other shards' */
-    uint64_t hash;   /* hash of their texts */
+    uint64_t hash;   /* hash of all that the command reads of them */
     size_t problems; /* records with a problem, printed or counted */
 } text_stream;
 
