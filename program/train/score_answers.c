@@ -1,17 +1,19 @@
 /* Computes scores of answers, in tokens of the context: whether the best span of all windows of a question is the
- * answer, and F1 of the common tokens. Where the data has questions without an answer, [CLS] competes with the spans.
+ * answer, and F1 of the common tokens. Where the data has questions without an answer, [CLS] competes with the spans:
+ * as in SQuAD's rule with its least score of all windows, since a window beside the answer has none.
  *
  * SPDX-License-Identifier: MIT */
+#include <math.h>
+
 #include "core/base/status.h"
 #include "program/train/score_kinds.h"
 
 enum { LONGEST_ANSWER = 30 }; /* the default of `deberta answer` */
 
-/* The best span of a question so far; begin SIZE_MAX: none, or no answer. */
+/* The best span of a question so far, and the least score of "no answer" in its windows; begin SIZE_MAX: no answer. */
 typedef struct best_answer {
-    double score;
+    double score, none;
     size_t begin, end;
-    bool seen;
 } best_answer;
 
 typedef struct answer_scores {
@@ -24,7 +26,8 @@ typedef struct answer_scores {
 static void begin_answers(void *context)
 {
     answer_scores *s = context;
-    for (size_t q = 0; q < s->examples->questions; q++) s->best[q] = (best_answer){.begin = SIZE_MAX};
+    for (size_t q = 0; q < s->examples->questions; q++)
+        s->best[q] = (best_answer){.score = -INFINITY, .none = INFINITY, .begin = SIZE_MAX};
 }
 
 static void answer_row(void *context, size_t example, size_t token, const float *logits, size_t width)
@@ -35,22 +38,17 @@ static void answer_row(void *context, size_t example, size_t token, const float 
     to[1] = logits[1];
 }
 
-static void offer(best_answer *best, double score, size_t begin, size_t end)
-{
-    if (best->seen && !(score > best->score)) return;
-    *best = (best_answer){.score = score, .begin = begin, .end = end, .seen = true};
-}
-
 static void search_window(answer_scores *s, size_t example)
 {
     const answer_window *w = &s->examples->windows[example];
     const float *logits = s->logits[example];
     best_answer *best = &s->best[w->question];
-    if (s->has_unanswered) offer(best, (double)logits[0] + (double)logits[1], SIZE_MAX, SIZE_MAX);
+    best->none = fmin(best->none, (double)logits[0] + (double)logits[1]);
     for (size_t b = 0; b < w->count; b++)
-        for (size_t e = b; e < w->count && e < b + LONGEST_ANSWER; e++)
-            offer(best, (double)logits[2 * (w->first + b)] + (double)logits[2 * (w->first + e) + 1], w->offset + b,
-                  w->offset + e);
+        for (size_t e = b; e < w->count && e < b + LONGEST_ANSWER; e++) {
+            const double score = (double)logits[2 * (w->first + b)] + (double)logits[2 * (w->first + e) + 1];
+            if (score > best->score) best->score = score, best->begin = w->offset + b, best->end = w->offset + e;
+        }
 }
 
 static double f1_of(const answer_window *w, const best_answer *best)
@@ -68,6 +66,8 @@ static void end_answers(void *context, double measures[DEBERTA_MEASURES])
     answer_scores *s = context;
     const example_list *list = s->examples;
     for (size_t i = 0; i < list->count; i++) search_window(s, i);
+    for (size_t q = 0; s->has_unanswered && q < list->questions; q++)
+        if (!(s->best[q].score > s->best[q].none)) s->best[q].begin = SIZE_MAX;
     for (size_t i = 0; i < list->count; i++) {
         const answer_window *w = &list->windows[i];
         if (w->offset > 0) continue; /* each question is scored once, at its first window */

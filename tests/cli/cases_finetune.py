@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 from cases_train import in_two_parts, narrow
-from helpers import DEMO, SAMPLED, contains, equal, has_figures, near, needs_figures, needs_speed
+from helpers import DEMO, SAMPLED, contains, equal, has_figures, near, needs_figures, needs_speed, read_tensors
 
 RECIPE = ("--dropout", "0", "--learning-rate", "1e-3", "--steps", "25")
 # The other instruction set: under sanitizers plain C takes minutes for what takes seconds, and other tests compare it.
@@ -203,6 +203,51 @@ def test_answers(bench):
     assert found["eval_sequences"] > 120 and found["eval_f1"] > 0.9 and found["eval_exact_match"] > 0.9, found
     answer = json.loads(bench.fine("answer", "a", "--question", "Where did Bob go?", "--context", "It was a fine day. Bob went to Rome in the morning.", "--json").out)
     equal(answer["answers"][0]["text"], "Rome")
+
+
+def windows_of(bench, model, record, room):
+    """The windows of a question as `finetune qa` cuts them: offset, first token of the context, and logits of begin and end."""
+    question, context = (bench.json("tokenize", model, "--text", record[key])["ids"][1:-1] for key in ("question", "context"))
+    first, offset, found = len(question) + 2, 0, []
+    room -= first + 1
+    while True:
+        part = context[offset:offset + room]
+        bench.fine("encode", model, "--ids", ",".join(map(str, [1, *question, 2, *part, 2])), "--logits", "-o", "window.safetensors")
+        values = read_tensors("window.safetensors")[0]["logits.qa"].values
+        found.append((offset, first, len(part), values[0::2], values[1::2]))
+        if offset + len(part) == len(context):
+            return found
+        offset += room // 2
+
+
+def test_no_answer_is_that_of_all_windows(bench):
+    """Of contexts without an answer the share for which "no answer" wins, computed anew from the logits of a head that has seen both kinds: its
+    least score of all windows counts, as in SQuAD."""
+    draw = random.Random(1)
+    words = "it was a fine day and the old sailor went to the sea with his daughter in the morning while they stayed at home".split()
+
+    def filler(least, most):
+        return " ".join(draw.choices(words, k=draw.randrange(least, most)))
+
+    def answered():
+        begin, place = filler(2, 12), draw.choice(("London", "Rome", "Paris"))
+        return {"question": "Where did he go?", "context": f"{begin} he went to {place} {filler(2, 8)}", "text": place, "start": len(f"{begin} he went to ")}
+    beside = [{"question": "Where did he go?", "context": filler(30, 70), "text": None} for _ in range(8)]
+    train = [*(answered() for _ in range(12)), *({"question": "Where did he go?", "context": filler(6, 20), "text": None} for _ in range(6))]
+    told, data = bench.write("train.jsonl", "".join(json.dumps(o) + "\n" for o in train)), bench.write("qa.jsonl", "".join(json.dumps(o) + "\n" for o in beside))
+    differing = 0
+    for steps in (4, 8, 12, 20, 30):
+        bench.fine("finetune", "qa", DEMO, "--steps", str(steps), "--learning-rate", "1e-3", "--warmup", "0", "--dropout", "0", "--new-head", "--examples", told,
+                   "--eval", data, "--sequence-tokens", "40", "-q", "-o", f"w{steps}")
+        right = {min: 0, max: 0}
+        for record in beside:
+            windows = windows_of(bench, f"w{steps}", record, 40)
+            best = max(begins[first + b] + ends[first + e] for _, first, count, begins, ends in windows for b in range(count) for e in range(b, min(count, b + 30)))
+            for rule in right:
+                right[rule] += best <= rule(begins[0] + ends[0] for _, _, _, begins, ends in windows)
+        near(evaluations(bench, f"w{steps}")[-1]["eval_exact_match"], right[min] / len(beside), 1e-9)
+        differing += right[min] != right[max]
+    assert differing, "no head tells the two rules apart"
 
 
 def test_answers_that_are_no_text(bench):
