@@ -277,10 +277,8 @@ static void figure_sheet_tell(const figure_sheet *sheet, const figure_notes *not
     if (notes->names_stride > 1)
         say_note(options, "note: one of every %zu names is written below the bars; more with %s", notes->names_stride,
                  sheet_remedies(sheet, "words,token-range A:B,width-mm MM"));
-    if (notes->missing_glyphs)
-        say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
-                 notes->missing_glyphs);
-    else if (notes->page_height > FIGURE_HIGHEST_MM)
+    figure_notes_tell(options, notes->missing_glyphs);
+    if (notes->page_height > FIGURE_HIGHEST_MM)
         say_note(options, "note: the figure is %.0f mm high, more than a page of text has; lower with %s",
                  notes->page_height, sheet_lower(sheet, notes));
 }
