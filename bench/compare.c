@@ -346,10 +346,11 @@ static void add_neighbours(result_table *table, const compare_pair *pair)
     const statistics_pairs *c = &pair->pairs;
     cell_integer(table, (int64_t)c->count);
     cell_real(table, c->count ? c->ratio : NAN);
-    cell_real(table, c->count ? c->low : NAN);
-    cell_real(table, c->count ? c->high : NAN);
-    cell_real(table, c->count ? 100 * c->coverage : NAN);
-    cell_real(table, c->count ? c->p : NAN);
+    const bool has_spread = c->count > 1; /* one pair has a ratio, but neither an interval nor a test */
+    cell_real(table, has_spread ? c->low : NAN);
+    cell_real(table, has_spread ? c->high : NAN);
+    cell_real(table, has_spread ? 100 * c->coverage : NAN);
+    cell_real(table, has_spread ? c->p : NAN);
     cell_text(table, "%s", pair->by_pairs ? "pairs" : "runs");
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "output/latex_text.h"
+#include "output/shown_text.h"
 
 void text_table_add(text_table *table, const char *format, ...)
 {
@@ -34,13 +35,8 @@ static bool is_right_aligned(const text_table *table, size_t column)
     return row_count(table) < 2 || looks_like_number(cell_at(table, 1, column));
 }
 
-/* Counts characters, not bytes: continuation bytes of UTF-8 have no width. */
-static size_t text_table_width_of(const char *text)
-{
-    size_t width = 0;
-    for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
-    return width;
-}
+/* Counts characters as print_clean writes them, not bytes. */
+static size_t text_table_width_of(const char *text) { return clean_width(text, strlen(text)); }
 
 static size_t column_width(const text_table *table, size_t column)
 {
@@ -66,7 +62,7 @@ static void print_plain(const text_table *table, FILE *out)
             bool right = is_right_aligned(table, column), last = column + 1 == table->columns;
             if (column > 0) fputs("  ", out);
             if (right) print_spaces(out, padding);
-            fputs(cell, out);
+            print_clean(out, cell, strlen(cell)); /* no line break, no command to a terminal */
             if (!right && !last) print_spaces(out, padding);
         }
         fputc('\n', out);
@@ -79,8 +75,8 @@ static void print_markdown(const text_table *table, FILE *out)
         for (size_t column = 0; column < table->columns; column++) {
             fputs("| ", out);
             for (const char *c = cell_at(table, row, column); *c; c++) {
-                if (*c == '|') fputc('\\', out);
-                fputc(*c, out);
+                if (*c == '|' || *c == '\\') fputc('\\', out);
+                fputc(*c == '\n' || *c == '\r' ? ' ' : *c, out); /* a row is one line */
             }
             fputc(' ', out);
         }
@@ -117,6 +113,13 @@ static void print_csv(const text_table *table, FILE *out)
     }
 }
 
+/* Returns true if the first character that LaTeX prints is a star or a bracket: control characters become blanks. */
+static bool begins_like_argument(const char *cell)
+{
+    while (*cell && (unsigned char)*cell <= ' ') cell++;
+    return *cell == '*' || *cell == '[';
+}
+
 static void print_latex(const text_table *table, FILE *out)
 {
     fputs("% \\usepackage{booktabs}\n\\begin{tabular}{", out);
@@ -124,8 +127,11 @@ static void print_latex(const text_table *table, FILE *out)
     fputs("}\n\\toprule\n", out);
     for (size_t row = 0; row < row_count(table); row++) {
         for (size_t column = 0; column < table->columns; column++) {
+            const char *cell = cell_at(table, row, column);
             if (column > 0) fputs(" & ", out);
-            latex_text_print(cell_at(table, row, column), out);
+            /* \\ and \midrule before it would take a star or a bracket for an argument of theirs */
+            if (column == 0 && begins_like_argument(cell)) fputs("{}", out);
+            latex_text_print(cell, out);
         }
         fputs(row == 0 ? " \\\\\n\\midrule\n" : " \\\\\n", out);
     }

@@ -416,8 +416,9 @@ deberta_status attention_plan_arrange(attention_plan *p, const draw_list *list, 
     try_side_bar(list, p);
     if (p->room < smallest_panel / 3)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "%zu panels side by side leave no room in %g mm: fewer columns or a wider figure", p->across,
-                     p->style.width_mm);
+                     "%zu panels side by side leave no room in %g mm: take a wider figure, or fewer columns with "
+                     "--layout where there is that option",
+                     p->across, p->style.width_mm);
     if (panels_height(p) > tallest_page)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                      "%zu panels would be %.0f mm high: fewer layers or heads, more columns, or a head grid",

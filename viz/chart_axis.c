@@ -181,20 +181,84 @@ static bool all_clear(const draw_list *list, const chart_axis_map *map, bool ver
     return true;
 }
 
-/* Drops ticks around the zero of a signed logarithm, where they are crowded whatever the stride: keeps 0, then the
- * outermost that are clear. */
-static void drop_crowded(const draw_list *list, chart_axis_map *map, bool vertical, double length,
+/* Returns true if the number of the last tick is clear of all others. */
+static bool last_clear(const draw_list *list, const chart_axis_map *map, bool vertical, double length,
+                       const draw_font *font)
+{
+    for (size_t k = 0; k + 1 < map->ticks.count; k++)
+        if (!two_clear(list, map, map->ticks.count - 1, k, vertical, length, font)) return false;
+    return true;
+}
+
+/* Drops ticks around the zero of a signed logarithm, where they are crowded whatever the stride: keeps 0, if asked,
+ * then the outermost that are clear. A tick and its opposite stay or go together: their numbers have one meaning. */
+static void drop_crowded(const draw_list *list, chart_axis_map *map, bool with_zero, bool vertical, double length,
                          const draw_font *font)
 {
     const tick_set all = map->ticks;
     map->ticks.count = 0;
-    for (size_t i = 0; i < all.count; i++) {
-        size_t next = i == 0 ? 0 : all.count - i, used = map->ticks.count;
-        map->ticks.at[used] = all.at[next];
+    if (with_zero && all.count && all.at[0] == 0) map->ticks.at[map->ticks.count++] = 0;
+    for (size_t end = all.count; end > 0;) {
+        const bool pair = end > 1 && all.at[end - 2] == -all.at[end - 1];
+        end -= pair ? 2 : 1;
+        if (all.at[end] == 0) continue;
+        const size_t before = map->ticks.count;
         bool clear = true;
-        for (size_t k = 0; k < used && clear; k++) clear = two_clear(list, map, used, k, vertical, length, font);
-        map->ticks.count += clear;
+        for (size_t i = 0; i < (pair ? 2 : 1) && clear; i++) {
+            map->ticks.at[map->ticks.count++] = all.at[end + i];
+            clear = last_clear(list, map, vertical, length, font);
+        }
+        if (!clear) map->ticks.count = before;
     }
+}
+
+/* Chooses among all sets of a signed logarithm the one of which most is left; of equal ones the one of rounder
+ * numbers. Zero gives way where it alone would be left. */
+static void choose_signed(const draw_list *list, chart_axis_map *map, size_t most, bool vertical, double length,
+                          const draw_font *font)
+{
+    tick_set best = {0};
+    for (int with_zero = 1; with_zero >= 0 && best.count < 2; with_zero--)
+        for (size_t count = most; count >= 2; count--) {
+            map->ticks = make_ticks(map, count);
+            drop_crowded(list, map, with_zero, vertical, length, font);
+            if (map->ticks.count >= best.count) best = map->ticks;
+        }
+    map->ticks = best;
+}
+
+/* Keeps the first and the last tick. */
+static void keep_outermost(tick_set *ticks)
+{
+    if (ticks->count < 2) return;
+    ticks->at[1] = ticks->at[ticks->count - 1];
+    ticks->count = 2;
+}
+
+/* Chooses the ticks: as many as have numbers that keep clear of each other, but two wherever two have room, because
+ * one number shows no scale. Where no two round numbers have room, the ends of the axis have theirs. */
+static void choose_ticks(const draw_list *list, chart_axis_map *map, bool vertical, double length,
+                         const draw_font *font)
+{
+    const size_t most = (size_t)fmax(2, length / (vertical ? 2.4 * draw_type_height(font) : 4));
+    size_t count = most;
+    map->ticks = make_ticks(map, count);
+    bool clear;
+    while (!(clear = all_clear(list, map, vertical, length, font)) && count > 2) map->ticks = make_ticks(map, --count);
+    if (map->axis->scale == CHART_CATEGORIES || (clear && map->ticks.count >= 2)) return;
+    /* One whole number in a range that has no other one. */
+    if (map->axis->scale == CHART_WHOLE && floor(map->high) - ceil(map->low) < 1) return;
+    if (map->axis->scale == CHART_SIGNED_LOG) {
+        choose_signed(list, map, most, vertical, length, font);
+        if (map->ticks.count >= 2) return;
+    }
+    const tick_set few = map->ticks;
+    map->ticks = make_ticks(map, most);
+    keep_outermost(&map->ticks);
+    if (map->ticks.count == 2 && all_clear(list, map, vertical, length, font)) return;
+    map->ticks = (tick_set){.at = {map->low, map->high}, .count = 2};
+    if (all_clear(list, map, vertical, length, font)) return;
+    map->ticks = few; /* not even two short numbers have room */
 }
 
 chart_axis_map chart_axis_make(const draw_list *list, const chart_panel *panel, bool vertical, double length,
@@ -214,9 +278,6 @@ chart_axis_map chart_axis_make(const draw_list *list, const chart_panel *panel, 
     }
     map.from = transform(axis, map.low);
     map.to = transform(axis, map.high);
-    size_t most = (size_t)fmax(2, length / (vertical ? 2.4 * draw_type_height(font) : 4));
-    map.ticks = make_ticks(&map, most);
-    while (most > 2 && !all_clear(list, &map, vertical, length, font)) map.ticks = make_ticks(&map, --most);
-    if (axis->scale == CHART_SIGNED_LOG) drop_crowded(list, &map, vertical, length, font);
+    choose_ticks(list, &map, vertical, length, font);
     return map;
 }

@@ -316,8 +316,9 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
     }
     if (width < 10)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "%zu charts side by side leave no room in %g mm: fewer columns or a wider figure", columns,
-                     style.width_mm);
+                     "%zu charts side by side leave no room in %g mm: take a wider figure, or fewer columns with "
+                     "--layout where there is that option",
+                     columns, style.width_mm);
     double top = figure_title(list, &style);
     top += top > 0 ? 0.5 : margin;
     double full = style.width_mm - 2 * margin,

@@ -22,7 +22,7 @@ enum { SHORT_BAR_NUMBERS = 3, BAR_NUMBERS = 5, LONG_BAR_NUMBERS = 7 }; /* most n
 static tick_set bar_numbers(const heatmap_scale *scale, size_t most)
 {
     tick_set inner = (scale->logarithmic ? ticks_log(scale->low, scale->high, 10, most + 2)
-                                         : ticks_linear(scale->low, scale->high, most));
+                                         : ticks_between(scale->low, scale->high, most));
     tick_set ticks = {.step = inner.step};
     ticks.at[ticks.count++] = scale->low;
     ticks.at[ticks.count++] = scale->high;

@@ -350,6 +350,8 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
         DEBERTA_TRY_OR_FAIL(status,
                             encode_some(layout, what, &filled, coarse, outputs, path_count, &list, &ruler, told, err));
     DEBERTA_TRY_OR_FAIL(status, write_outputs(outputs, path_count, err));
+    if (style->missing_glyphs && told->missing_glyphs > *style->missing_glyphs)
+        *style->missing_glyphs = told->missing_glyphs;
 fail:
     free_clean_style(&filled);
     free_outputs(outputs, path_count);

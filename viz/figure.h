@@ -24,6 +24,8 @@ typedef struct figure_style {
     bool no_notes;                      /* true: no notes under the figure */
     const provenance_entry *provenance; /* written as PNG text chunks, PDF subject, SVG metadata */
     size_t provenance_count;
+    /* NULL, or where figure_save leaves how many characters no installed font has: the most of several figures */
+    size_t *missing_glyphs;
 } figure_style;
 
 /* A token beside a row or a column. */

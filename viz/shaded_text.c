@@ -55,7 +55,7 @@ static double draw_legend(draw_list *list, const shaded_text *spec, const figure
                                   .map = map,
                                   .font = figure_font(style),
                                   .small = figure_small_font(style),
-                                  .width = bar_width,
+                                  .width = fmin(bar_width, style->width_mm - 2 * text_margin),
                                   .room = style->width_mm - 2 * text_margin};
     colour_legend_draw(list, &legend, text_margin, top);
     return top + colour_legend_height(list, &legend);

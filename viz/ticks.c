@@ -22,25 +22,52 @@ static tick_set multiples(double low, double high, double step)
     return ticks;
 }
 
-/* Tries steps upwards from a fine one: 1, 2, 5, 10 ... until there are no more than `most` ticks. */
-static tick_set linear_from(double low, double high, size_t most, double step)
+/* Returns every second, third ... tick, with the first and the last among them, so that at most `most` are left. */
+static tick_set every_nth(const tick_set *all, size_t most)
+{
+    size_t stride = 1;
+    while ((all->count - 1) % stride != 0 || (all->count - 1) / stride + 1 > most) stride++;
+    tick_set ticks = {.step = all->step};
+    for (size_t i = 0; i < all->count; i += stride) ticks.at[ticks.count++] = all->at[i];
+    return ticks;
+}
+
+/* Tries steps upwards from a fine one: 1, 2, 5, 10 ... until there are no more than `most` ticks. Where fewer than
+ * `least` are left, some ticks of the step before are taken: one number alone shows no scale. */
+static tick_set linear_from(double low, double high, size_t most, size_t least, double step)
 {
     static const double factors[] = {2, 2.5, 2}; /* from 1 to 2, 5, 10 */
     assert(low < high && most >= 2);
     if (most > TICKS_MAX) most = TICKS_MAX;
-    for (size_t i = 0; (high - low) / step >= (double)most; i++) step *= factors[i % 3];
-    tick_set ticks = multiples(low, high, step);
-    return ticks;
+    double before = 0;
+    for (size_t i = 0; (high - low) / step >= (double)most; i++) {
+        before = step;
+        step *= factors[i % 3];
+    }
+    const tick_set ticks = multiples(low, high, step);
+    if (ticks.count >= least || before <= 0) return ticks;
+    const tick_set finer = multiples(low, high, before);
+    return finer.count >= least ? every_nth(&finer, most) : ticks;
+}
+
+static double fine_step(double low, double high, size_t most)
+{
+    return pow(10, floor(log10((high - low) / (double)most)));
 }
 
 tick_set ticks_linear(double low, double high, size_t most)
 {
-    return linear_from(low, high, most, pow(10, floor(log10((high - low) / (double)most))));
+    return linear_from(low, high, most, 2, fine_step(low, high, most));
 }
 
 tick_set ticks_whole(double low, double high, size_t most)
 {
-    return linear_from(low, high, most, fmax(1, pow(10, floor(log10((high - low) / (double)most)))));
+    return linear_from(low, high, most, 2, fmax(1, fine_step(low, high, most)));
+}
+
+tick_set ticks_between(double low, double high, size_t most)
+{
+    return linear_from(low, high, most, 0, fine_step(low, high, most));
 }
 
 /* Returns the values digit * 10^k of a range. */

@@ -11,13 +11,15 @@ enum { TICKS_MAX = 64, TICK_TEXT_BYTES = 32 };
 typedef struct tick_set {
     double at[TICKS_MAX];
     size_t count;
-    double step; /* distance of linear ticks; 0 for logarithmic ones */
+    double step; /* linear ticks are multiples of it; 0 for others */
 } tick_set;
 
-/* Returns multiples of 1, 2 or 5 times a power of ten inside [low, high], at most `most` of them (>= 2). low < high,
- * both finite. */
+/* Returns multiples of 1, 2 or 5 times a power of ten inside [low, high]: at least two, at most `most` (>= 2).
+ * low < high, both finite. */
 tick_set ticks_linear(double low, double high, size_t most);
-/* Returns ticks at whole numbers: the step is never below 1. */
+/* Returns such multiples between two ends that have numbers of their own: there may be one or none. */
+tick_set ticks_between(double low, double high, size_t most);
+/* Returns ticks at whole numbers: the step is never below 1, so there may be one or none in a short range. */
 tick_set ticks_whole(double low, double high, size_t most);
 /* Returns 1, 2, 5 times powers of `base` (2 or 10), or only the powers, inside [low, high], 0 < low < high, thinned
  * to at most `most`. */

@@ -41,6 +41,42 @@ const option attention_file_rows[] = {
     NO_MORE_ROWS,
 };
 
+/* Returns true if a panel can have the scale that --scale gave with this text. */
+static bool scale_counts(const attention_options *asked, const char *text)
+{
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++)
+        if ((kind != HEATMAP_LOG || asked->logarithmic) && asked->scale_text[kind] &&
+            strcmp(asked->scale_text[kind], text) == 0)
+            return true;
+    return false;
+}
+
+/* Names each --scale that later ones replaced for all panels: limits of both signs add up, most others do not. */
+static void note_replaced_scales(const attention_options *asked)
+{
+    const text_list *texts = &asked->scale_texts;
+    for (size_t k = 0; k + 1 < texts->count; k++)
+        if (!scale_counts(asked, texts->items[k]))
+            say_note(&asked->reading.common, "note: --scale: the last counts for panels of one kind: '%s', not '%s'",
+                     texts->items[texts->count - 1], texts->items[k]);
+}
+
+/* Refuses what changes a picture where there is none: the numbers are the same without it. */
+static void refuse_looks(const attention_options *asked)
+{
+    static const char why[] = "changes a picture, and none is drawn: name one with --out FILE.pdf";
+    const common_options *common = &asked->reading.common;
+    const void *const members[] = {&asked->scales,   &asked->palette,     &asked->signed_palette,
+                                   &asked->annotate, &asked->letters,     &asked->columns,
+                                   &asked->marks,    &asked->logarithmic, &asked->form};
+    figure_style_refuse(common, &asked->style, why);
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+        if (option_given(common, members[k])) option_wrong(common, members[k], "%s", why);
+    /* curves over distances are centred in the numbers too */
+    if (!option_exists(common, &asked->ribbon) && option_given(common, &asked->centre))
+        option_wrong(common, &asked->centre, "%s", why);
+}
+
 void attention_options_check(const attention_options *asked)
 {
     const common_options *common = &asked->reading.common;
@@ -54,6 +90,8 @@ void attention_options_check(const attention_options *asked)
                     "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
                     "--numbers FILE.csv (or .safetensors)%s",
                     options_find(common->command, "json") ? ", or --json" : "");
+    if (!common->outs.count) refuse_looks(asked);
+    note_replaced_scales(asked);
 }
 
 void component_list(unsigned components, char text[COMPONENT_LIST_BYTES])
@@ -122,15 +160,22 @@ static bool read_scale(const char *text, heatmap_choice *choice)
  * negative; a word applies to all. */
 void scale_parse(common_options *options, const char *text, void *target)
 {
+    attention_options *asked = (attention_options *)options;
     heatmap_choice *scales = target, choice;
     if (!read_scale(text, &choice))
         option_wrong(options, target,
                      "expected shared, row, panel, LOW,HIGH with LOW < HIGH such as -2,2, or robust:PERCENTILE "
                      "with 50 < PERCENTILE <= 100, found '%s'",
                      text);
+    const char **texts = options_take(options, asked->scale_texts.count + 1, sizeof *texts);
+    if (asked->scale_texts.count) memcpy(texts, asked->scale_texts.items, asked->scale_texts.count * sizeof *texts);
+    texts[asked->scale_texts.count] = text;
+    asked->scale_texts = (text_list){texts, asked->scale_texts.count + 1};
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const bool fits = choice.policy != HEATMAP_FIXED || (choice.low < 0) == (kind == HEATMAP_SIGNED);
-        if (fits && !(kind == HEATMAP_LOG && choice.policy == HEATMAP_FIXED && choice.low <= 0)) scales[kind] = choice;
+        if (!fits || (kind == HEATMAP_LOG && choice.policy == HEATMAP_FIXED && choice.low <= 0)) continue;
+        asked->scale_text[kind] = text;
+        scales[kind] = choice;
     }
 }
 

@@ -56,8 +56,10 @@ typedef struct attention_options {
     int measure, form, statistic; /* values of figure_measure, figure_form, figure_statistic */
 
     heatmap_choice scales[HEATMAP_KINDS];
-    int palette, signed_palette; /* indices in palette_list; -1: the defaults */
-    int centre;                  /* a figure_centre */
+    const char *scale_text[HEATMAP_KINDS]; /* what --scale said of each kind; NULL: nothing */
+    text_list scale_texts;                 /* all that it said */
+    int palette, signed_palette;           /* indices in palette_list; -1: the defaults */
+    int centre;                            /* a figure_centre */
     bool logarithmic, annotate, letters;
     cell_list marks;
     size_t columns; /* panels side by side; 0: as many as fit */

@@ -149,6 +149,27 @@ static void draw_parts(figure_sheet *sheet, const embedding_parts *parts)
     sheet_finish(sheet, layout, &figure);
 }
 
+/* Refuses ablations that cannot change what is drawn: the figure would be called ablated. */
+static void check_ablations(const figure_source *source)
+{
+    const common_options *options = source->options;
+    const ablation_list *ablated = &options->ablated;
+    const size_t last = source->info.layers - 1;
+    size_t above = 0;
+    if (ablated->count && source->info.position_biased_input)
+        option_wrong(options, ablated,
+                     "%s adds its positions below the first layer, where there are no terms to take out",
+                     source->info.name);
+    for (size_t k = 0; k < ablated->count; k++)
+        above += ablated->items[k].layer == last || (last == 0 && ablated->items[k].layer == DEBERTA_EVERY);
+    if (above && above == ablated->count)
+        option_wrong(options, ablated,
+                     "the content drawn is H[L−1], below layer %zu, the last: expected a term of a lower layer", last);
+    if (above)
+        say_note(options, "note: --ablate: the content drawn is H[L−1], which the terms of layer %zu do not change",
+                 last);
+}
+
 static void figure_embeddings_draw(figure_source *source, figure_sheet *sheet)
 {
     const deberta_model_info *info = &source->info;
@@ -159,6 +180,7 @@ static void figure_embeddings_draw(figure_source *source, figure_sheet *sheet)
                     "%s has positions of %zu numbers for hidden states of %zu: there is no "
                     "decoder that adds them",
                     info->name, info->embedding_size, info->hidden_size);
+    check_ablations(source);
     panels_check_limits(source, source->asked->scales, (bool[HEATMAP_KINDS]){[HEATMAP_SIGNED] = true});
     read_parts(source, &parts);
     figure_embeddings_measure(sheet, &parts);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "analysis/trace.h"
 #include "core/base/text.h"
 #include "program/frame/figure_latex.h"
 #include "program/frame/open_model.h"
@@ -29,6 +30,19 @@ static const char *list_indices(const common_options *options, const size_t *ind
         if (last > k) text = options_text(options, "%s-%zu", text, indices[last]);
     }
     return text;
+}
+
+/* Return true if the figure has heads or tokens: a trace of states alone has no heads, one of heads no tokens. */
+static bool shows_heads(const figure_source *source)
+{
+    const unsigned parts = source->asked->trace.parts;
+    return !parts || parts & (TRACE_HEADS | TRACE_OF_TERMS);
+}
+
+static bool shows_tokens(const figure_source *source)
+{
+    const unsigned parts = source->asked->trace.parts;
+    return !parts || parts & TRACE_STATES;
 }
 
 /* Lists the ids of the row, cut where they would fill a page. */
@@ -73,7 +87,7 @@ static void add_provenance(figure_sheet *sheet, figure_source *source)
         figure_sheet_add(sheet, "Input ids", list_ids(source));
     }
     figure_sheet_add(sheet, "Layers", list_indices(options, source->layers, source->layer_count));
-    figure_sheet_add(sheet, "Heads", list_indices(options, source->heads, source->head_count));
+    if (shows_heads(source)) figure_sheet_add(sheet, "Heads", list_indices(options, source->heads, source->head_count));
     figure_sheet_add(sheet, "Precision", low_precision_name(options));
     if (option_given(options, &options->seed))
         figure_sheet_add(sheet, "Seed", options_text(options, "%llu", (unsigned long long)options->seed));
@@ -152,7 +166,7 @@ void sheet_open(figure_sheet *sheet, figure_source *source)
     *sheet = (figure_sheet){.source = source, .style = asked->style, .data = {.options = source->options}};
     if (source->options->ablated.text) say_ablated(sheet);
     say_precision(sheet);
-    const char *tokens = sheet_describe_tokens(source, &asked->shown);
+    const char *tokens = shows_tokens(source) ? sheet_describe_tokens(source, &asked->shown) : "";
     if (*tokens) sheet_note(sheet, "%s", tokens);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const heatmap_choice *scale = &asked->scales[kind];
@@ -217,11 +231,12 @@ static bool is_remedy(const figure_source *source, const char *name)
     const option *row = options_find(source->options->command, name);
     const token_view_choice *shown = &source->asked->shown;
     if (!row) return false;
+    if (!shows_tokens(source) && strstr("words drop-special token-range", name)) return false;
     if (strcmp(name, "words") == 0)
         return !shown->words && token_view_count_words(&source->view, &source->input, shown, NULL) < source->view.count;
     if (strcmp(name, "drop-special") == 0) return !shown->drop_special;
     if (strcmp(name, "layers") == 0) return source->layer_count > 1;
-    if (strcmp(name, "heads") == 0) return source->head_count > 1;
+    if (strcmp(name, "heads") == 0) return shows_heads(source) && source->head_count > 1;
     if (strcmp(name, "components") == 0) return (shown_components(source) & (shown_components(source) - 1)) != 0;
     return true;
 }
@@ -262,10 +277,8 @@ static void figure_sheet_tell(const figure_sheet *sheet, const figure_notes *not
     if (notes->names_stride > 1)
         say_note(options, "note: one of every %zu names is written below the bars; more with %s", notes->names_stride,
                  sheet_remedies(sheet, "words,token-range A:B,width-mm MM"));
-    if (notes->missing_glyphs)
-        say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
-                 notes->missing_glyphs);
-    else if (notes->page_height > FIGURE_HIGHEST_MM)
+    figure_notes_tell(options, notes->missing_glyphs);
+    if (notes->page_height > FIGURE_HIGHEST_MM)
         say_note(options, "note: the figure is %.0f mm high, more than a page of text has; lower with %s",
                  notes->page_height, sheet_lower(sheet, notes));
 }

@@ -385,11 +385,24 @@ static void say_if_wrong(const trace_run *run)
                  clean, corrupted, 100 * least_difference);
 }
 
+/* Names the options of parts that --what leaves out. */
+static void note_left_out(const figure_source *source)
+{
+    const attention_options *asked = source->asked;
+    if (!(asked->trace.parts & (TRACE_HEADS | TRACE_OF_TERMS)))
+        option_note_unused(source->options, &asked->heads, "states have no heads: --what heads,terms has them");
+    if (asked->trace.parts & TRACE_STATES) return;
+    const char *why = "heads and terms are traced for all tokens: --what states has them one by one";
+    option_note_unused(source->options, &asked->shown, why);
+    option_note_unused(source->options, &asked->shown.drop_special, why);
+}
+
 static void figure_trace_draw(figure_source *source, figure_sheet *sheet)
 {
     trace_run run = {.source = source};
     trace_figure figure = {0};
     trace_grid grids[MOST_GRIDS];
+    note_left_out(source);
     measure_places(&run);
     const size_t count = list_grids(&run, grids);
     figure.has_states = source->asked->trace.parts & TRACE_STATES;
@@ -403,7 +416,7 @@ static void figure_trace_draw(figure_source *source, figure_sheet *sheet)
     say_if_wrong(&run);
     add_lines(sheet, &run);
     if (source->options->json) {
-        if (source->view.count < run.texts.tokens)
+        if (figure.has_states && source->view.count < run.texts.tokens)
             say_note(source->options,
                      "note: --json has all %zu tokens; --token-range and --drop-special choose those of the figure and "
                      "of --numbers",

@@ -67,11 +67,47 @@ static deberta_status draw_all(const plot_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Appends a file's description of itself, each different text once. */
-static const char *add_source(const plot_job *job, const char *texts, const char *text)
+/* Returns what a file says of the machine or of how it was made. */
+typedef const char *(*source_fact)(const common_options *options, const bench_results *results);
+
+static const char *fact_command(const common_options *options, const bench_results *results)
 {
-    if (!*texts || strstr(texts, text)) return *texts ? texts : text;
-    return options_text(job->options, "%s; %s", texts, text);
+    (void)options;
+    return results->command;
+}
+
+static const char *fact_commit(const common_options *options, const bench_results *results)
+{
+    const machine_sheet *sheet = &results->sheet; /* a build with changes is not the commit's */
+    return options_text(options, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : "");
+}
+
+static const char *fact_processor(const common_options *options, const bench_results *results)
+{
+    (void)options;
+    return results->sheet.cpu;
+}
+
+static const char *fact_date(const common_options *options, const bench_results *results)
+{
+    (void)options;
+    return results->sheet.date;
+}
+
+/* Lists a fact of all files, each different one once. Whole facts are compared: one may begin as another does. */
+static const char *list_facts(const plot_job *job, source_fact fact)
+{
+    const char **seen = options_take(job->options, job->files.count, sizeof *seen), *text = "";
+    size_t count = 0;
+    for (size_t k = 0; k < job->files.count; k++) {
+        const char *found = fact(job->options, &job->results[k]);
+        size_t at = 0;
+        while (at < count && strcmp(seen[at], found) != 0) at++;
+        if (at < count) continue;
+        text = count ? options_text(job->options, "%s; %s", text, found) : found;
+        seen[count++] = found;
+    }
+    return text;
 }
 
 static void read_files(plot_job *job)
@@ -88,26 +124,21 @@ static void read_files(plot_job *job)
 static deberta_status bench_plot_draw(plot_job *job, int figure, deberta_error *err)
 {
     const common_options *options = job->options;
-    const char *command = "", *commit = "", *cpu = "", *date = "";
     read_files(job);
-    for (size_t k = 0; k < job->files.count; k++) {
-        const machine_sheet *sheet = &job->results[k].sheet; /* a build with changes is not the commit's */
-        command = add_source(job, command, job->results[k].command);
-        commit = add_source(job, commit, options_text(options, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : ""));
-        cpu = add_source(job, cpu, sheet->cpu);
-        date = add_source(job, date, sheet->date);
-    }
-    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
-                                           {"Measured by", command},
-                                           {"Measured with", commit},
-                                           {"Measured on", cpu},
-                                           {"Measured at", date},
-                                           {"Command", options_command_line(options, false)}};
+    const provenance_entry provenance[] = {
+        {"Software", "deberta " DEBERTA_VERSION_TEXT},   {"Measured by", list_facts(job, fact_command)},
+        {"Measured with", list_facts(job, fact_commit)}, {"Measured on", list_facts(job, fact_processor)},
+        {"Measured at", list_facts(job, fact_date)},     {"Command", options_command_line(options, false)}};
     job->style.provenance = provenance;
     job->style.provenance_count = sizeof provenance / sizeof *provenance;
-    return figure == BENCH_FIGURE_ALL ? draw_all(job, err)
-                                      : bench_figures_draw(job->options, &job->files, bench_figure_kind_of(figure),
-                                                           &job->style, options->outs.items, options->outs.count, err);
+    size_t missing_glyphs = 0;
+    job->style.missing_glyphs = &missing_glyphs;
+    DEBERTA_TRY(figure == BENCH_FIGURE_ALL
+                    ? draw_all(job, err)
+                    : bench_figures_draw(job->options, &job->files, bench_figure_kind_of(figure), &job->style,
+                                         options->outs.items, options->outs.count, err));
+    figure_notes_tell(options, missing_glyphs);
+    return DEBERTA_OK;
 }
 
 static int bench_plot_run(const common_options *options)
@@ -116,6 +147,11 @@ static int bench_plot_run(const common_options *options)
     plot_job job = {.options = options, .style = o->style};
     deberta_error error = {0};
     if (o->figure == BENCH_FIGURE_LIST) {
+        static const char why[] = "changes a picture, and --figure list draws none";
+        if (options->argument_count)
+            usage_wrong(options, "--figure list names all kinds, whatever a file holds: found '%s'",
+                        options->arguments[0]);
+        figure_style_refuse(options, &o->style, why);
         print_kinds(options);
         return EXIT_OK;
     }

@@ -14,3 +14,9 @@ void figure_style_note(const common_options *options, const figure_style *style,
     if (style->font && !draw_cairo_has_font(figure_defaults(style).font))
         say_note(options, "note: no font '%s' is installed; the type is what stands in for it", style->font);
 }
+
+void figure_notes_tell(const common_options *options, size_t missing_glyphs)
+{
+    if (missing_glyphs)
+        say_note(options, "note: no installed font has %zu of the characters; boxes stand for them", missing_glyphs);
+}

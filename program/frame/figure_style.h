@@ -25,6 +25,9 @@
 void figure_style_note(const common_options *options, const figure_style *style, const char *const *paths,
                        size_t count);
 
+/* Notes characters that no installed font has, of one or more saved figures: no sentence of a figure counts them. */
+void figure_notes_tell(const common_options *options, size_t missing_glyphs);
+
 /* Refuses the options of these rows where no picture is drawn. style: member of the command's struct; why: the end of
  * the sentence. */
 static inline void figure_style_refuse(const common_options *options, const figure_style *style, const char *why)

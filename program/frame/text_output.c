@@ -185,13 +185,16 @@ void output_draw(const common_options *options, const output_paths *paths, outpu
     deberta_error error = {0};
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Command", options_command_line(options, false)}};
+    size_t missing_glyphs = 0;
     figure_style told = *style;
+    told.missing_glyphs = &missing_glyphs;
     if (!told.title) told.title = title;
     told.note = note;
     told.provenance = provenance;
     told.provenance_count = sizeof provenance / sizeof *provenance;
     figure_style_note(options, style, paths->figures, paths->figure_count);
     const deberta_status status = draw(what, &told, paths->figures, paths->figure_count, &error);
+    figure_notes_tell(options, missing_glyphs);
     if (status == DEBERTA_OK) return;
     const int code = say_error(options, &error);
     end_program(status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code);

@@ -193,8 +193,8 @@ function figureOptions([t, layer, head]) {
         return ['lines', `--layers ${layer} --heads ${state.lines === 'layer' ? 'all' : head}`, component === PROBS ? '' : `--components ${name}`,
             component === PROBS || state.centre ? '' : '--center none', state.token === null ? '' : `--query ${state.token}`];
     const [kind, what] = view === 'heads' ? ['grid', `--components ${name}`] : ['components', `--layers ${layer} --heads ${head} --components ${name}`];
-    const palette = component === PROBS ? [state.sequential === 'cividis' ? '' : `--palette ${state.sequential}`]
-        : [state.centre ? '' : '--center none', state.signed === 'polar' ? '' : `--signed-palette ${state.signed}`];
+    const palette = component === PROBS ? [state.sequential === DEFAULT_PALETTES.sequential ? '' : `--palette ${state.sequential}`]
+        : [state.centre ? '' : '--center none', state.signed === DEFAULT_PALETTES.signed ? '' : `--signed-palette ${state.signed}`];
     return [kind, what, ...palette, view === 'matrix' && page.texts[t].pool === 1 ? scaleOption(currentLimit(component)) : ''];
 }
 

@@ -2,7 +2,9 @@
  * cited.
  * SPDX-License-Identifier: MIT */
 
-const state = {text: 0, layer: 0, head: 0, component: PROBS, centre: true, scale: 'head', signed: 'polar', sequential: 'blues', map: 'picture',
+/* The palettes that the figures of the program take too where none is asked for. */
+const DEFAULT_PALETTES = {signed: 'polar', sequential: 'blues'};
+const state = {text: 0, layer: 0, head: 0, component: PROBS, centre: true, scale: 'head', ...DEFAULT_PALETTES, map: 'picture',
     step: 0, // step of the guide
     question: 0, // index of the model's answer shown
     run: 0, // number of the last text computed here

@@ -309,6 +309,11 @@ void explorer_steps_run(explorer_job *job)
     if (!is_verified && !wants_latency(job))
         option_note_unused(job->options, &job->options->seed,
                            "nothing is drawn at random without --with latency,verify");
+    if (parts[PART_LATENCY] == PART_LEFT_OUT) {
+        const void *const members[] = {&job->o->lengths, &job->o->sweep_layers, &job->o->reps};
+        for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+            option_note_unused(job->options, members[k], "--skip latency leaves the sweeps out");
+    }
     if (job->contents.is_alone || !HAVE_VIZ) {
         const char *why = HAVE_VIZ ? "a page alone has no drawn figures: a folder has" : "this build draws no figures";
         option_note_unused(job->options, &job->o->training_log, why);

@@ -231,13 +231,17 @@ static deberta_status train_plot_draw(plot_job *job, deberta_error *err)
     group_runs(job);
     note_options(job);
     style.note = spread_note(job);
+    size_t missing_glyphs = 0;
+    style.missing_glyphs = &missing_glyphs;
     add_panel(job, LOG_LOSS, "loss", loss_label(job));
     add_panel(job, LOG_OBJECTIVE, "loss with SiFT's distance", loss_label(job));
     add_panel(job, LOG_EVAL_LOSS, "held-out loss", "loss");
     add_measures(job);
     add_panel(job, LOG_RATE, "learning rate", "rate");
     add_panel(job, LOG_NORM, "norm of the gradients", "norm");
-    return chart_columns_draw(&job->chart, &style, options->outs.items, options->outs.count, err);
+    DEBERTA_TRY(chart_columns_draw(&job->chart, &style, options->outs.items, options->outs.count, err));
+    figure_notes_tell(options, missing_glyphs);
+    return DEBERTA_OK;
 }
 
 /* Notes a run that is given twice, which its band would count twice. */

@@ -36,6 +36,33 @@ def test_ablated_head_is_shown(bench):
         assert bench.read("default.csv") == bench.read("chosen.csv"), first
 
 
+def test_replaced_scales_are_named(bench):
+    """A scale that a later one replaces for every panel is named; those of different panels add up."""
+    said = "note: --scale: the last counts for panels of one kind: "
+    for scales, lost in ((["0,1", "row"], ["0,1"]), (["0,0.5", "0,1"], ["0,0.5"]), (["-1,1", "0,1"], []), (["row", "0,1"], []), (["0,1", "0,1"], []),
+                         (["0,0.5", "row", "0,1"], ["0,0.5"]), (["row", "0,0.5", "0,1"], ["0,0.5"]), (["0.1,1", "0,1"], ["0.1,1"]), (["0.1,1", "0,1", "--log"], [])):
+        words = [word for scale in scales for word in ([scale] if scale == "--log" else ["--scale", scale])]
+        err = draw(bench, DEMO, "--text", "a new store", *words, "-o", "scales.svg").err
+        last = [scale for scale in scales if scale != "--log"][-1]
+        assert [line for line in err.splitlines() if "--scale" in line] == [f"{said}'{last}', not '{text}'" for text in lost], (scales, err)
+
+
+def test_looks_without_a_picture_are_refused(bench):
+    """With --numbers alone what changes the picture only is refused, as other commands do."""
+    why = "changes a picture, and none is drawn"
+    for look in (["--title", "T"], ["--dpi", "90"], ["--width-mm", "85"], ["--exact-width"], ["--font", "serif"], ["--font-size", "8"], ["--no-notes"], ["--letters"],
+                 ["--layout", "2"], ["--palette", "magma"], ["--signed-palette", "magma"], ["--scale", "row"], ["--annotate"], ["--mark", "0,1"], ["--log"], ["--center", "none"]):
+        refused(bench, 2, [look[0] + ": " + why], DEMO, "--text", "a new store", *look, "--numbers", "n.csv")
+        draw(bench, DEMO, "--text", "a new store", *look, "--numbers", "n.csv", "-o", "n.svg")
+        for name in ("n.csv", "n.svg"):
+            os.remove(bench.path(name))
+    refused(bench, 2, ["--form: " + why], "shares", DEMO, "--text", "a new store", "--form", "bars", "--numbers", "n.csv")
+    for kind in ("distance", "kernel"):  # their numbers are centred too
+        for centre in ("row", "none"):
+            draw(bench, kind, DEMO, "--text", "a new store", "--center", centre, "--numbers", centre + ".csv")
+        assert bench.read("row.csv") != bench.read("none.csv")
+
+
 def draw(bench, *arguments):
     return bench.fine("attention", *arguments)
 

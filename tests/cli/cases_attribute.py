@@ -9,7 +9,7 @@ import os
 import re
 
 from cases_heads import answers, logits, model, run
-from helpers import DEMO, check_message
+from helpers import DEMO, check_message, has_figures
 
 TEXT = "a new store opened beside the house"
 MASKED = "a new [MASK] opened beside the house"
@@ -25,6 +25,18 @@ def adds_up(found, gap=0.01):
     difference = found["value"] - found["baseline_value"]
     assert abs(total(found) - found["sum"]) < 1e-6 * max(1, abs(found["sum"])), found
     assert found["gap"] <= gap and abs(found["sum"] - difference) <= gap * abs(difference) + 1e-9, found
+
+
+def test_colour_bar_of_a_narrow_page(bench):
+    """The colour bar of the words is no wider than the page has room for."""
+    if not has_figures(bench):
+        return
+    bench.fine("attribute", DEMO, "--text", "a new store", "--parts", "words", "--width-mm", "30", "-q", "-o", "narrow.svg")
+    svg = bench.read("narrow.svg")
+    width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])
+    bar = re.search(r'<g aria-label="colour bar">.*?<image[^>]*?x="([\d.]+)"[^>]*?width="([\d.]+)"', svg, re.S) or \
+        re.search(r'<g aria-label="colour bar">.*?<image[^>]*?width="([\d.]+)"', svg, re.S)
+    assert sum(map(float, bar.groups())) <= width, (bar.groups(), width)
 
 
 def test_attributions_add_up_to_the_logit(bench):

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import pathlib
 import re
 
 from helpers import Picture, check_message, needs_figures
@@ -283,6 +284,26 @@ def test_all_or_none(bench):
     """Where one of the kinds has no room nothing is written, not even what stands before it in the list."""
     check_message(bench.run("bench", "plot", SAMPLE, "--figure", "all", "--width-mm", "30", "-o", "a.svg"), 2, ["leave no room in 30 mm"])
     assert bench.files() == [], bench.files()
+
+
+def test_list_takes_nothing_else(bench):
+    """A list of kinds reads no file and draws nothing, so it takes neither file nor looks."""
+    check_message(bench.run("bench", "plot", SAMPLE, "--figure", "list"), 2, ["--figure list", "bench_sample.json"])
+    for look in (["--dpi", "99"], ["--title", "T"], ["--no-notes"]):
+        check_message(bench.run("bench", "plot", "--figure", "list", *look), 2, [look[0], "--figure list draws none"])
+
+
+def test_provenance_names_every_file(bench):
+    """A fact of one file that begins, or is part of, that of another is named too; equal facts are named once."""
+    names = []
+    for k, (command, cpu) in enumerate((("bench m -n 16 --isa avx2", "AMD EPYC 7763"), ("bench m -n 16", "AMD EPYC"), ("bench m -n 16", "AMD EPYC"))):
+        content = json.loads(pathlib.Path(SAMPLE).read_text())
+        content["environment"].update(command=command, cpu=cpu)
+        names.append(bench.write(f"part{k}.json", json.dumps(content)))
+    bench.fine("bench", "plot", *names, "-o", "p.svg")
+    entries = dict(re.findall(r'<entry key="([^"]*)">([^<]*)<', bench.read("p.svg")))
+    assert entries["Measured by"] == "bench m -n 16 --isa avx2; bench m -n 16", entries
+    assert entries["Measured on"] == "AMD EPYC 7763; AMD EPYC", entries
 
 
 def test_choices(bench):

@@ -32,6 +32,27 @@ def bars(root):
     return [sorted(numbers(bar)) for bar in groups(root, "colour bar")]
 
 
+def test_axes_have_two_numbers(bench):
+    """One number alone shows no scale: narrow panels and large type have two on every axis, and opposites stay together."""
+    needs_figures(bench)
+    many = "synthetic:v3-xsmall,layers=1,vocab=600,hidden=48,heads=12,intermediate=64"
+    log = bench.write("log.jsonl", "".join(f'{{"step": {k}, "loss": {9.4 - 0.4 * k}, "rate": {k * 1e-4}, "gradient_norm": {5.5 + k / 3}}}\n' for k in range(1, 11)))
+    count = lambda n: ["--ids", ",".join(map(str, range(1, n + 1)))]
+    for command in (["attention", "kernel", many, *count(500), "--heads", "all"], ["attention", "kernel", many, *count(60), "--heads", "all"],
+                    ["attention", "distance", DEMO, *count(40), "--width-mm", "85", "--heads", "all"],
+                    ["receptive-field", DEMO, "--influence", "--influence-tokens", "40", "--width-mm", "85"],
+                    ["train", "plot", log, "--width-mm", "60", "--font-size", "12"]):
+        bench.fine(*command, "-q", "-o", "two.svg")
+        panels = [g for g in tree.parse(bench.path("two.svg")).getroot().iter(SVG + "g") if g.find(SVG + "g[@clip-path]") is not None and g.get("aria-label")]
+        check(panels, command)
+        for panel in panels:
+            shown = [t for t in panel.findall(SVG + "text") if re.fullmatch("\N{MINUS SIGN}?[0-9.]+(e\N{MINUS SIGN}?[0-9]+)?", t.text)]
+            x, y = ({t.text for t in shown if t.get("text-anchor") == anchor} for anchor in ("middle", "end"))
+            check(len(x) >= 2 and len(y) >= 2, (command, panel.get("aria-label"), x, y))
+            if "kernel" in command:
+                check(all(number in x for number in ("\N{MINUS SIGN}" + n for n in x if n[0] not in "\N{MINUS SIGN}0")), (command, x))
+
+
 def test_serif_is_times_or_like_it(bench):
     families = [drawn(bench, "lines", *font).get("font-family") for font in ((), ("--font", "serif"))]
     check("Sans" in families[0] and "serif" in families[0], families[0])

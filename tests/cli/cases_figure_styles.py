@@ -36,6 +36,16 @@ def test_every_width(bench):
             assert abs(found - width) < 0.01 and heights[width] <= 240, f"{command}: {found} x {heights[width]} mm, asked for {width}"
 
 
+def test_characters_without_a_font(bench):
+    """Every command counts the characters that boxes stand for, not `attention` alone."""
+    log = bench.write("log.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1.5}\n')
+    sample = pathlib.Path(bench.root) / "tests/cli/bench_sample.json"
+    for command in commands(bench) + [["attention", DEMO, "--text", TEXT], ["attribute", DEMO, "--text", TEXT], ["train", "plot", log], ["bench", "plot", sample]]:
+        for title, said in (("\U0010FF00", True), ("plain", False)):
+            err = bench.fine(*command, "--title", title, "-o", "t.svg").err
+            assert ("note: no installed font has 1 of the characters" in err) == said, f"{command}: {err}"
+
+
 def test_every_option(bench):
     for command in commands(bench):
         bench.fine(*command, "-o", "o.svg", "-o", "o.png", "--title", "A title", "--font-size", "9", "--dpi", "72", "--width-mm", "100", "--no-notes", "--font", "serif")

@@ -121,6 +121,27 @@ def test_embeddings(bench):
                   ["embeddings", "no absolute positions"])
 
 
+def test_ablations_that_change_nothing(bench):
+    """Embeddings take no ablation that cannot change them; other figures say so where all that is taken out is above what they draw."""
+    draw = ("attention", "embeddings")
+    bert = os.path.join(os.path.dirname(DEMO), "demo-bert")
+    for model, ablated, words in ((bert, "c2c@0", ["--ablate", "below the first layer"]), (bert, "c2c@all", ["--ablate", "below the first layer"]),
+                                  (DEMO, "c2p@4", ["--ablate", "below layer 4, the last"]), (DEMO, "c2p@4:1,p2c=mean@4", ["--ablate", "below layer 4, the last"])):
+        check_message(bench.run(*draw, model, "--text", TEXT, "--ablate", ablated, "-o", "a.svg"), 2, words)
+    plain = bench.fine(*draw, DEMO, "--text", TEXT, "--numbers", "plain.csv")
+    assert not plain.err, plain.err
+    for ablated, said in (("c2p@3", False), ("c2p@all", False), ("c2p@4,c2p@3", True)):
+        err = bench.fine(*draw, DEMO, "--text", TEXT, "--ablate", ablated, "--numbers", "out.csv").err
+        assert ("note: --ablate: " in err and "layer 4" in err) == said, (ablated, err)
+        assert bench.read("out.csv") != bench.read("plain.csv"), ablated
+    for kind, *layers in (("components", "--layers", "0,3"), ("entropy", "--layers", "0-3"), ("rollout", "--layers", "3"), ("distance", "--layers", "0")):
+        for ablated, said in (("c2p@4", True), ("c2p@4,p2c@0", False), ("c2p@all", False)):
+            err = bench.fine("attention", kind, DEMO, "--text", TEXT, *layers, "--ablate", ablated, "--numbers", "out.csv").err
+            assert ("note: --ablate: layer" in err and "nothing changes" in err) == said, (kind, ablated, err)
+            bench.fine("attention", kind, DEMO, "--text", TEXT, *layers, "--numbers", "plain.csv")
+            assert (bench.read("out.csv") == bench.read("plain.csv")) == said, (kind, ablated)
+
+
 def test_error(bench):
     """Of a golden case: what `encode` exports minus the float64 result, which is rounded to float32 in the file."""
     folder = os.path.join(bench.golden, "15-v3-b32-n130")

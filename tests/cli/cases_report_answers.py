@@ -11,7 +11,7 @@ import shutil
 import struct
 import subprocess
 
-from helpers import DEMO, ROOT, check, check_message, equal
+from helpers import DEMO, ROOT, check, check_message, contains, equal
 
 MODELS = os.path.dirname(DEMO)
 TINY = "synthetic:v3-xsmall,vocab=50,layers=1,hidden=64,heads=1"
@@ -36,6 +36,8 @@ def test_parts(bench):
                                            (["--skip", "latency,verify", "--with", "verify"], {"verify", "receptive-field"}))):
         bench.fine("report", TINY, "-q", *options, "-o", f"r{k}")
         equal(parts_of(bench, f"r{k}"), wanted, " ".join(options))
+    for word in (["--reps", "3"], ["-n", "8"], ["--depth", "1"]):  # options of sweeps that are left out are named
+        contains(bench.fine("report", TINY, "--skip", "latency", *word, "-o", "skipped").err, "note: --", "--skip latency leaves the sweeps out")
     check_message(bench.run("report", TINY, "--with", "receptive-field", "-o", "no"), 2, ["--with", "latency,verify", "'receptive-field'"])
 
 

@@ -550,6 +550,25 @@ def same_lines(bench, page, saved):
     equal(sum(path.get("stroke-dasharray") is not None for path in paths), figure.count("stroke-dasharray") - 3, "dashed lines, without those of the key")
 
 
+def same_colours(bench, page):
+    """The command of the view draws the palette of the view: the program's own is the one that the command need not name."""
+    if not has_figures(bench):
+        return
+    seen = []
+    for palette in ("blues", "cividis", "magma"):
+        set_box(page.browser, "#colours", palette)
+        words = shlex.split(page.text("#view-command").split("\n")[0])[1:-1]
+        chosen = ["--palette", palette]
+        equal(words[words.index("--palette"):][:2] if "--palette" in words else [], [] if palette == "blues" else chosen, f"palette of the command, {palette}")
+        bench.fine(*words, "asked.svg")
+        bench.fine(*words, "same.svg", *chosen, "-q")
+        pictures = [re.findall(r'base64,[^"]+|fill="#[0-9a-f]+"', bench.read(name)) for name in ("asked.svg", "same.svg")]
+        equal(pictures[0], pictures[1], f"colours of the command, {palette}")
+        check(pictures[0] not in seen, f"{palette} looks like another palette")
+        seen.append(pictures[0])
+    set_box(page.browser, "#colours", "blues")
+
+
 def made_without_terms(bench, browser):
     """A page of `report --ablate` names what is out: above, in the first sentence, at the boxes, the matrix and the answers, in the command."""
     page = Page(browser, report(bench, DEMO, "--text", "the [MASK] sat", "--ablate", "c2p@0,p2c=mean@1:2"), opening=True)
@@ -591,6 +610,7 @@ def views(bench, browser):
         bench.fine(*words)
 
     run_command("the command of a matrix")
+    same_colours(bench, page)
     for key in ("c", "2"):
         browser.press(key)
     run_command("the command of a term with its row mean")

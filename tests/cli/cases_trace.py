@@ -217,3 +217,18 @@ def test_a_small_difference_is_noted(bench):
     for other, noted in (("the boys near the store [MASK] there", True), (OTHER, False)):
         said = bench.fine("attention", "trace", DEMO, "--text", TEXT, "--corrupted", other, "--answer", "were,was", "--what", "heads", "--json").err
         assert ("differ by less than 5 %" in said) == noted, said
+
+
+def test_options_of_parts_left_out(bench):
+    """States have no heads, heads no tokens: what chooses among them is named, and neither sentence nor provenance speaks of it."""
+    def drawn(*arguments):
+        err = bench.fine("attention", "trace", DEMO, *BASE, *arguments, "-o", "part.svg").err
+        return [word for word in ("--heads:", "--token-range:", "--drop-special:") if "note: " + word in err], bench.read("part.svg")
+
+    for what in ("heads", "terms", "heads,terms"):
+        named, figure = drawn("--what", what, "--token-range", "0:5", "--drop-special", "--heads", "1")
+        assert named == ["--token-range:", "--drop-special:"], (what, named)
+        assert "Tokens 0 to 4" not in figure and "pecial tokens" not in figure and 'key="Heads">1<' in figure
+    named, figure = drawn("--what", "states", "--token-range", "0:5", "--drop-special", "--heads", "1")
+    assert named == ["--heads:"] and "Tokens 0 to 4" in figure and 'key="Heads"' not in figure, named
+    assert drawn("--token-range", "0:5", "--drop-special", "--heads", "1")[0] == []

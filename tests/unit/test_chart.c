@@ -34,10 +34,15 @@ TEST(round_ticks)
     assert_ticks(ticks_log(1.6, 57, 10, 6), (double[]){2, 5, 10, 20, 50}, 5);
     assert_ticks(ticks_log(0.2, 80, 10, 6), (double[]){0.3, 1, 3, 10, 30}, 5);
     assert_ticks(ticks_log(30, 60, 10, 4), (double[]){30, 40, 50, 60}, 4); /* no power of ten inside */
+    assert_ticks(ticks_linear(-4.5, 4.5, 4), (double[]){-4, 0, 4}, 3);     /* not 0 alone */
+    assert_ticks(ticks_linear(5.3, 9.6, 2), (double[]){6, 8}, 2);
+    assert_ticks(ticks_whole(11, 19, 2), (double[]){12, 18}, 2);
+    assert_ticks(ticks_between(-4.5, 4.5, 4), (double[]){0}, 1); /* the ends have numbers already */
     assert_int_equal(ticks_linear(0, 1e-300, 5).count > 1, 1);
     for (size_t most = 2; most < 200; most++) /* never more than asked for, never more than fit */
         for (double high = 1.1; high < 1e9; high *= 3.7) {
             assert_true(ticks_linear(1, high, most).count <= (most < TICKS_MAX ? most : TICKS_MAX));
+            assert_true(ticks_linear(1, high, most).count >= 2);
             assert_true(ticks_log(1, high, 10, most).count <= TICKS_MAX);
         }
 }
@@ -192,6 +197,59 @@ TEST(axes_end_at_zero)
         if (fabs(map.low - cases[i].low) > 1e-9 || fabs(map.high - cases[i].high) > 1e-9)
             fail_msg("%g and %g: axis from %g to %g", cases[i].values[0], cases[i].values[1], map.low, map.high);
     }
+}
+
+static bool has_tick(const tick_set *ticks, double value)
+{
+    for (size_t i = 0; i < ticks->count; i++)
+        if (ticks->at[i] == value) return true;
+    return false;
+}
+
+/* Fails unless an axis from `low` to `high` has two numbers that do not touch. */
+static void assert_two_numbers(const draw_list *list, chart_scale scale, double low, double high, bool vertical,
+                               double length, double size)
+{
+    const draw_font font = {size, {0}, false};
+    const chart_axis axis = {.scale = scale, .low = low, .high = high};
+    const chart_panel panel = {.x = axis, .y = axis};
+    const chart_axis_map map = chart_axis_make(list, &panel, vertical, length, &font);
+    const char *where = vertical ? "y" : "x";
+    if (map.ticks.count < 2)
+        fail_msg("scale %d, %s axis of %g mm from %g to %g: %zu numbers", scale, where, length, low, high,
+                 map.ticks.count);
+    for (size_t i = 0; i < map.ticks.count; i++) {
+        const double value = map.ticks.at[i], at = chart_axis_fraction(&map, value) * length;
+        if (scale == CHART_SIGNED_LOG && low == -high && !has_tick(&map.ticks, -value))
+            fail_msg("%s axis of %g mm from %g to %g: %g without its opposite", where, length, low, high, value);
+        for (size_t k = 0; k < i; k++) {
+            char one[TICK_TEXT_BYTES], two[TICK_TEXT_BYTES];
+            chart_axis_tick_text(&map, i, one);
+            chart_axis_tick_text(&map, k, two);
+            const double room = fabs(at - chart_axis_fraction(&map, map.ticks.at[k]) * length);
+            if (room < (vertical ? draw_type_height(&font)
+                                 : (draw_measure(list, one, &font) + draw_measure(list, two, &font)) / 2))
+                fail_msg("%s axis of %g mm from %g to %g: %s touches %s", where, length, low, high, one, two);
+        }
+    }
+}
+
+/* One number alone, or none, shows no scale: however short an axis is, it has two. */
+TEST(axes_have_two_numbers)
+{
+    static const chart_scale scales[] = {CHART_LINEAR, CHART_WHOLE, CHART_LOG10, CHART_LOG2, CHART_SIGNED_LOG};
+    FREED_BY(draw_list_free) draw_list *list = NULL;
+    draw_list_create(&list, draw_trace_ruler());
+    FOR_ROWS(s, scales)
+        for (double reach = 3.1; reach < 3000; reach *= 1.19)
+            for (double length = 20; length < 90; length += 7)
+                for (double size = 5; size < 10; size += 2) {
+                    const bool log = chart_axis_is_log(&(chart_axis){.scale = scales[s]});
+                    for (int vertical = 0; vertical <= 1; vertical++) {
+                        assert_two_numbers(list, scales[s], log ? 1 / reach : -reach, reach, vertical, length, size);
+                        assert_two_numbers(list, scales[s], log ? 0.7 : -reach / 3, reach, vertical, length, size);
+                    }
+                }
 }
 
 /* Where the titles of four panels begin: (x, y) each, and the page. */

@@ -2,6 +2,7 @@
 #include "tests/unit/test.h"
 
 #include "output/result.h"
+#include "tests/unit/test_rows.h"
 
 static const result_column columns[] = {{"term", NULL, COLUMN_TEXT, NULL, 0},
                                         {"layer", NULL, COLUMN_INTEGER, NULL, 0},
@@ -152,4 +153,28 @@ TEST(test_members_and_what_is_left_out)
                       "{\n  \"per_token\": {\n    \"seen\": 4,\n    \"scores\": [\n      {\n        \"f1\": "
                       "0.125\n      }\n    ]\n  }\n}\n");
     assert_int_equal(json_object_size(json_object_get(result_json(r), "per_token")), 1);
+}
+
+/* Names of users have anything in them: a row stays one line, a cell one cell, and no terminal is given commands. */
+TEST(cells_of_any_text)
+{
+    static const result_column one[] = {
+        {"name", NULL, COLUMN_TEXT, NULL, 0}, {"n", NULL, COLUMN_INTEGER, NULL, 0}, {.name = NULL}};
+    static const char *const names[] = {"two\nlines", "[neg] \\| a", "\033[31mred", "*star"};
+    FREED_BY(result_free) result *r = result_new(NULL);
+    result_table *table = result_add_table(r, "names", NULL, one);
+    FOR_ROWS(k, names) {
+        cell_text(table, "%s", names[k]);
+        cell_integer(table, (int64_t)k);
+    }
+    assert_writes(r, RESULT_TEXT,
+                  "name        n\ntwo\u00b7lines   0\n[neg] \\| a  1\n\u00b7[31mred    2\n*star       3\n");
+    assert_writes(
+        r, RESULT_MARKDOWN,
+        "| name | n |\n|---|--:|\n| two lines | 0 |\n| [neg] \\\\\\| a | 1 |\n| \033[31mred | 2 |\n| *star | 3 "
+        "|\n");
+    assert_writes(r, RESULT_LATEX,
+                  "% \\usepackage{booktabs}\n\\begin{tabular}{lr}\n\\toprule\nname & n \\\\\n\\midrule\ntwo lines & 0 "
+                  "\\\\\n{}[neg] \\textbackslash{}\\textbar{} a & 1 \\\\\n{} [31mred & 2 \\\\\n{}*star & 3 "
+                  "\\\\\n\\bottomrule\n\\end{tabular}\n");
 }
