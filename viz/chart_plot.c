@@ -122,7 +122,7 @@ static void draw_axes(draw_list *list, const chart_plot *p, figure_notes *notes)
     double left =
         p->area.x - 1.3 - chart_axis_numbers_width(list, &p->y, &p->small) - 1.4; /* baseline of the turned text */
     if (p->y.axis->label)
-        draw_text_within(list, p->y.axis->label,
+        draw_text_fitted(list, p->y.axis->label,
                          (draw_place){left, p->area.y + p->area.height / 2, DRAW_MIDDLE, DRAW_BASELINE, 90}, &p->font,
                          p->area.height + 8);
 }

@@ -227,13 +227,28 @@ double draw_text_within(draw_list *list, const char *text, draw_place place, con
     return append_text(list, clean, place, font);
 }
 
+/* Returns the font with type so small that a text has room, but not below the smallest that can be read. */
+static draw_font shrunk(const draw_list *list, const char *text, const draw_font *font, double width)
+{
+    draw_font small = *font;
+    while (small.size - 0.5 >= DRAW_SMALLEST_TYPE && draw_measure(list, text, &small) > width) small.size -= 0.5;
+    return small;
+}
+
+double draw_text_fitted(draw_list *list, const char *text, draw_place place, const draw_font *font, double width)
+{
+    const draw_font fitted = shrunk(list, text, font, width);
+    return draw_text_within(list, text, place, &fitted, width);
+}
+
 void draw_text_on_page(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                        double page_width)
 {
     const double edge = 0.5, room = fmin(width, page_width - 2 * edge);
-    const double half = fmin(draw_measure(list, text, font), room) / 2;
+    const draw_font fitted = shrunk(list, text, font, room);
+    const double half = fmin(draw_measure(list, text, &fitted), room) / 2;
     place.x = fmax(edge + half, fmin(place.x, page_width - edge - half));
-    draw_text_within(list, text, place, font, room);
+    draw_text_within(list, text, place, &fitted, room);
 }
 
 /* Measures the cleaned text, which is what will be drawn; a ruler is never given broken UTF-8. */

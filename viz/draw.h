@@ -113,8 +113,12 @@ void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows
 void draw_text(draw_list *list, const char *text, draw_place place, const draw_font *font);
 /* Draws a text that is cut with an ellipsis if it is wider than width. Returns the width drawn. */
 double draw_text_within(draw_list *list, const char *text, draw_place place, const draw_font *font, double width);
-/* Draws a text whose middle is at place, or as near to it as a page of this width allows; cut if it is wider than
- * width. */
+/* Smallest type in pt to which a text is shrunk for want of room. */
+enum { DRAW_SMALLEST_TYPE = 5 };
+/* Draws a text as draw_text_within does, but in smaller type, down to DRAW_SMALLEST_TYPE, before it is cut. */
+double draw_text_fitted(draw_list *list, const char *text, draw_place place, const draw_font *font, double width);
+/* Draws a text whose middle is at place, or as near to it as a page of this width allows; one that is wider than width
+ * is shrunk and cut as by draw_text_fitted. */
 void draw_text_on_page(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                        double page_width);
 /* Breaks the text at spaces into lines of at most width, the first at place. Returns the number of lines. */

@@ -52,7 +52,7 @@ typedef struct figure_notes {
 } figure_notes;
 
 /* Smallest type of a figure in pt, and its fonts. */
-enum { FIGURE_SMALLEST_TYPE = 5 };
+enum { FIGURE_SMALLEST_TYPE = DRAW_SMALLEST_TYPE };
 /* Grid in mm to which layouts snap cells, whatever the resolution of a PNG, so that every format and every resolution
  * shows one layout. Finer cells are pooled, in a PNG also cells that are finer than its pixels. */
 static const double figure_grid_mm = 25.4 / 300;

@@ -53,6 +53,15 @@ def test_axes_have_two_numbers(bench):
                 check(all(number in x for number in ("\N{MINUS SIGN}" + n for n in x if n[0] not in "\N{MINUS SIGN}0")), (command, x))
 
 
+def test_labels_of_axes_are_shrunk_before_they_are_cut(bench):
+    """The end of a label says which way an axis counts: type gets smaller before an ellipsis takes it."""
+    needs_figures(bench)
+    bench.fine("attribute", DEMO, "--text", TEXT, "--width-mm", "60", "--font-size", "14", "-q", "-o", "label.svg")
+    found = [t for t in tree.parse(bench.path("label.svg")).getroot().iter(SVG + "text") if t.text.startswith("distance")]
+    check(found and not any("\N{HORIZONTAL ELLIPSIS}" in t.text for t in found), [t.text for t in found])
+    check(all(5 <= float(t.get("font-size")) < 14 for t in found), [t.get("font-size") for t in found])
+
+
 def test_serif_is_times_or_like_it(bench):
     families = [drawn(bench, "lines", *font).get("font-family") for font in ((), ("--font", "serif"))]
     check("Sans" in families[0] and "serif" in families[0], families[0])
@@ -233,7 +242,7 @@ def test_pieces_stay_where_they_are_asked_for(bench):
     contains(said, "axes show positions", "leaving out --pieces, --width-mm 120 or --token-range 0:")
     check("unforgettable" not in shown(root) and size(root)[1] <= 240, size(root))
     check("unforgettable" not in bench.read("long.csv"), "pieces in the data")
-    bench.fine("attention", DEMO, "--text", LONG, "--width-mm", "85", "--numbers", "only.csv")  # no figure, nothing to fit
+    bench.fine("attention", DEMO, "--text", LONG, "--numbers", "only.csv")  # no figure, nothing to fit
     check("unforgettable" not in bench.read("only.csv"), "pieces in data without a figure")
     contains(bench.run("attention", DEMO, "--text", LONG, "--words", "--pieces", "-o", "x.svg").err, "--pieces", "--words")
 
