@@ -80,7 +80,9 @@ def test_best_is_the_model_that_is_told(bench):
     bench.write("killed/log.jsonl", log)
     said = bench.fine(*words, "--resume", "--stop-at", "9", "--out", "killed").err
     contains(said, "the best is step 8 with 0.5", "whose model is gone: a later one, whose step is repeated, replaced it before the interruption")
+    contains(said, "note: best/ was of a step that is repeated, and is called best-of-step-11 now")
     equal(os.path.exists(bench.path("killed/best/model.safetensors")), False)
+    equal(digest(bench, "killed/best-of-step-11/model.safetensors"), digest(bench, "at-11/best/model.safetensors"))
     # Without checkpoints the run begins again, and best/ goes as well.
     for step in (4, 8):
         shutil.rmtree(bench.path(f"early/checkpoint-00000{step}"), ignore_errors=True)

@@ -113,12 +113,23 @@ void run_evaluation_recall(run_evaluation *e, FILE *log)
     free(line);
 }
 
-deberta_status run_evaluation_forget_best(const run_evaluation *e, const run_parts *parts, deberta_error *err)
+deberta_status run_evaluation_put_best_aside(const run_evaluation *e, const run_parts *parts, char name[RUN_PATH_BYTES],
+                                             deberta_error *err)
 {
+    char best[RUN_PATH_BYTES], aside[RUN_PATH_BYTES];
+    snprintf(best, sizeof best, "%s/best", e->folder);
+    snprintf(name, RUN_PATH_BYTES, e->best_step ? "best-of-step-%zu" : "best-before", e->best_step);
+    snprintf(aside, sizeof aside, "%s/%s", e->folder, name);
+    if (rename(best, aside) == 0) return DEBERTA_OK;
+    *name = 0;
+    if (errno == ENOENT) return DEBERTA_OK;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be renamed: %s", QUOTE(best), strerror(errno));
+    /* An earlier interruption has put the same model aside: of this copy the weights go. */
     for (size_t i = 0; i < parts->count; i++) {
         char path[RUN_PATH_BYTES];
-        const char *name = parts->items[i].name;
-        snprintf(path, sizeof path, "%s/best/%s%smodel.safetensors", e->folder, name, *name ? "/" : "");
+        const char *part = parts->items[i].name;
+        snprintf(path, sizeof path, "%s/best/%s%smodel.safetensors", e->folder, part, *part ? "/" : "");
         if (unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
             DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be removed: %s", QUOTE(path), strerror(errno));
     }
