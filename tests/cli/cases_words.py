@@ -134,6 +134,6 @@ def test_words_of_figures(bench):
     for kind in ("shares", "entropy", "distance", "delta", "rollout", "embeddings"):
         bench.fine("attention", kind, model, "--text", text, "--words", "--numbers", "f.csv")
         check({row["words"] for row in bench.table("f.csv")} == {"1"}, kind)
-    bench.fine("attention", model, "--text", text, "--words", "--no-notes", "--numbers", "f.safetensors")
+    bench.fine("attention", model, "--text", text, "--words", "--no-notes", "-o", "n.svg", "--numbers", "f.safetensors")
     contains(read_tensors(bench.path("f.safetensors"))[1]["Words"], "merged into words")
     contains(said, "pieces are merged into words")
