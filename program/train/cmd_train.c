@@ -82,12 +82,12 @@ static void note_rise(const train_options *o, const log_series *loss)
                  loss->steps[0], first);
 }
 
-/* Says where the best model is. A run that goes on removes best/ where it was of a step that is repeated. */
+/* Says where the best model is. A run that goes on marks best/ where it was of a step that is repeated. */
 static const char *tell_place(const train_options *o)
 {
-    const char *folder = options_out(&o->common), *part = o->trainer.generator ? "generator/" : "";
-    if (access(options_text(&o->common, "%s/best/%smodel.safetensors", folder, part), F_OK) != 0)
-        return "whose model is gone: a later one, whose step is repeated, replaced it before the interruption";
+    const char *folder = options_out(&o->common);
+    if (access(options_text(&o->common, "%s/best-is-later", folder), F_OK) == 0)
+        return "whose model is gone: in best/ is a later one, of a step that is repeated";
     if (o->trainer.generator)
         return options_text(&o->common, "in %s/best/discriminator and %s/best/generator", folder, folder);
     return options_text(&o->common, "in %s/best", folder);

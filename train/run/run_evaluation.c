@@ -2,6 +2,7 @@
 #include "train/run/run_parts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,32 +114,25 @@ void run_evaluation_recall(run_evaluation *e, FILE *log)
     free(line);
 }
 
-deberta_status run_evaluation_put_best_aside(const run_evaluation *e, const run_parts *parts, char name[RUN_PATH_BYTES],
-                                             deberta_error *err)
+deberta_status run_evaluation_mark_later(const char *folder, deberta_error *err)
 {
-    char best[RUN_PATH_BYTES], aside[RUN_PATH_BYTES];
-    snprintf(best, sizeof best, "%s/best", e->folder);
-    snprintf(name, RUN_PATH_BYTES, e->best_step ? "best-of-step-%zu" : "best-before", e->best_step);
-    snprintf(aside, sizeof aside, "%s/%s", e->folder, name);
-    if (rename(best, aside) == 0) return DEBERTA_OK;
-    *name = 0;
-    if (errno == ENOENT) return DEBERTA_OK;
-    if (errno != EEXIST && errno != ENOTEMPTY)
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be renamed: %s", QUOTE(best), strerror(errno));
-    /* An earlier interruption has put the same model aside: of this copy the weights go. */
-    for (size_t i = 0; i < parts->count; i++) {
-        char path[RUN_PATH_BYTES];
-        const char *part = parts->items[i].name;
-        snprintf(path, sizeof path, "%s/best/%s%smodel.safetensors", e->folder, part, *part ? "/" : "");
-        if (unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
-            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be removed: %s", QUOTE(path), strerror(errno));
-    }
+    char best[RUN_PATH_BYTES], mark[RUN_PATH_BYTES];
+    snprintf(best, sizeof best, "%s/best", folder);
+    snprintf(mark, sizeof mark, "%s/" RUN_BEST_IS_LATER, folder);
+    if (access(best, F_OK) != 0) return DEBERTA_OK;
+    const int file = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0 || close(file) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be made: %s", QUOTE(mark), strerror(errno));
     return DEBERTA_OK;
 }
 
 static deberta_status save_best(const run_evaluation *e, const run_parts *parts, deberta_error *err)
 {
     char folder[RUN_PATH_BYTES];
+    /* The mark goes before best/ is written: whoever is interrupted between has a log that sets it again. */
+    snprintf(folder, sizeof folder, "%s/" RUN_BEST_IS_LATER, e->folder);
+    if (unlink(folder) != 0 && errno != ENOENT)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be removed: %s", QUOTE(folder), strerror(errno));
     snprintf(folder, sizeof folder, "%s/best", e->folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", QUOTE(folder), strerror(errno));

@@ -96,18 +96,13 @@ static deberta_status cut_log(FILE *log, const char *path, size_t done, size_t *
     return DEBERTA_OK;
 }
 
-/* Puts the model in best/ aside if it is of a step that is repeated: the log is cut before that step. */
-static deberta_status put_later_best_aside(const training_run *run, FILE *log, size_t done, deberta_error *err)
+/* Marks the model in best/ if it is of a step that is repeated: the log is cut before that step. */
+static deberta_status mark_later_best(const training_run *run, FILE *log, size_t done, deberta_error *err)
 {
     run_evaluation evaluation = {.scorer = run->scorer, .folder = run->folder};
-    char name[RUN_PATH_BYTES], sentence[RUN_PATH_BYTES + 128];
     if (done > 0) run_evaluation_recall(&evaluation, log);
     rewind(log);
-    if (done > 0 && evaluation.best_step <= done) return DEBERTA_OK;
-    DEBERTA_TRY(run_evaluation_put_best_aside(&evaluation, &run->parts, name, err));
-    snprintf(sentence, sizeof sentence, "best/ was of a step that is repeated, and is called %s now", name);
-    if (run->note && *name) run->note(run->note_context, sentence);
-    return DEBERTA_OK;
+    return done > 0 && evaluation.best_step <= done ? DEBERTA_OK : run_evaluation_mark_later(run->folder, err);
 }
 
 /* Opens the log. Rank 0 writes the file, the others write to /dev/null; all of them know the number of skipped steps.
@@ -119,7 +114,7 @@ static deberta_status open_log(run_log *log, const training_run *run, size_t don
     if (leads) snprintf(path, sizeof path, "%s/log.jsonl", run->folder);
     *log = (run_log){.file = fopen(path, leads && done > 0 ? "r+" : "w")};
     if (!log->file) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
-    deberta_status status = leads ? put_later_best_aside(run, log->file, done, err) : DEBERTA_OK;
+    deberta_status status = leads ? mark_later_best(run, log->file, done, err) : DEBERTA_OK;
     if (status == DEBERTA_OK && leads && done > 0) status = cut_log(log->file, path, done, &log->skipped, err);
     if (status != DEBERTA_OK) stream_discard(log->file);
     if (status == DEBERTA_OK) ranks_join(run->ranks, &log->skipped, sizeof log->skipped);

@@ -80,11 +80,10 @@ typedef struct run_evaluation {
 /* Restores the state from the evaluations of a resumed log, from its current position to its end. */
 void run_evaluation_recall(run_evaluation *evaluation, FILE *log);
 
-/* Renames best/ to best-of-step-N, or best-before if the step is not known: it is of a step that is repeated, so that
- * nobody takes it for the best so far. name: what it is called now; "" where there was none, or that step was put aside
- * before. */
-deberta_status run_evaluation_put_best_aside(const run_evaluation *evaluation, const run_parts *parts,
-                                             char name[RUN_PATH_BYTES], deberta_error *err);
+/* A file beside best/ while that is of a step which is repeated, so that nobody takes it for the best so far. */
+#define RUN_BEST_IS_LATER "best-is-later"
+/* Makes this file, if there is a best/; it goes when best/ is written again. */
+deberta_status run_evaluation_mark_later(const char *folder, deberta_error *err);
 
 /* Evaluates after the current step: writes a line of the log, and saves the model in best/ if it is the best. */
 deberta_status run_evaluation_run(run_evaluation *evaluation, const run_parts *parts, FILE *log, deberta_error *err);
