@@ -390,7 +390,7 @@ static void note_left_out(const figure_source *source)
 {
     const attention_options *asked = source->asked;
     if (!(asked->trace.parts & (TRACE_HEADS | TRACE_OF_TERMS)))
-        option_note_unused(source->options, &asked->heads, "states have no heads: --what heads,terms has them");
+        option_note_unused(source->options, &asked->heads, "states have no heads, which --what may name too");
     if (asked->trace.parts & TRACE_STATES) return;
     const char *why = "heads and terms are traced for all tokens: --what states has them one by one";
     option_note_unused(source->options, &asked->shown, why);

@@ -147,9 +147,9 @@ static int bench_plot_run(const common_options *options)
     plot_job job = {.options = options, .style = o->style};
     deberta_error error = {0};
     if (o->figure == BENCH_FIGURE_LIST) {
-        static const char why[] = "changes a picture, and --figure list draws none";
+        static const char why[] = "changes a picture, and a list of figures is none";
         if (options->argument_count)
-            usage_wrong(options, "--figure list names all kinds, whatever a file holds: found '%s'",
+            usage_wrong(options, "the list of figures is of all kinds, whatever a file holds: found '%s'",
                         options->arguments[0]);
         figure_style_refuse(options, &o->style, why);
         print_kinds(options);
