@@ -288,7 +288,7 @@ def test_all_or_none(bench):
 
 def test_list_takes_nothing_else(bench):
     """A list of kinds reads no file and draws nothing, so it takes neither file nor looks."""
-    check_message(bench.run("bench", "plot", SAMPLE, "--figure", "list"), 2, ["--figure list", "bench_sample.json"])
+    check_message(bench.run("bench", "plot", SAMPLE, "--figure", "list"), 2, ["the list of figures is of all kinds", "bench_sample.json"])
     for look in (["--dpi", "99"], ["--title", "T"], ["--no-notes"]):
         check_message(bench.run("bench", "plot", "--figure", "list", *look), 2, [look[0], "a list of figures is none"])
 
