@@ -355,7 +355,7 @@ def pooled_words(bench, browser, url):
     check("--scale" not in (page.text("#view-command") or ""), f"the command draws values, not means: {page.text('#view-command')}")
     browser.save_downloads(bench.folder)
     browser.click(*page.place("#save-csv"))
-    check(wait_until(lambda: os.path.exists(bench.path("layer0-head0-sum.csv"))), f"no CSV: {bench.files()}")
+    check(wait_until(lambda: "probability_mean" in (bench.read("layer0-head0-sum.csv") if os.path.exists(bench.path("layer0-head0-sum.csv")) else "")), f"no CSV: {bench.files()}")
     contains(bench.read("layer0-head0-sum.csv"), "query,key,query_token,key_token,c2c_mean,", ",logit_mean,probability_mean")
 
 
