@@ -256,6 +256,8 @@ typedef struct deberta_chain deberta_chain;
 
 /* Folders of a run that hold a saved model, which a record may name; "" is the run's own. */
 #define DEBERTA_CHAIN_MODELS "", "generator", "discriminator", "best", "best/generator", "best/discriminator"
+/* A file beside best/ while that is of a step which is repeated: it is not the best so far. */
+#define DEBERTA_BEST_IS_LATER "best-is-later"
 
 typedef struct deberta_chain_record {
     size_t step;

@@ -123,7 +123,7 @@ static void read_module(deberta_vector_recipe *recipe, const json_t *module, siz
 {
     const char *type = text_of(module, "type"), *dot = strrchr(type, '.'), *name = dot ? dot + 1 : type;
     const char *path = text_of(module, "path");
-    if (strncmp(type, "sentence_transformers.", 22) != 0) name = ""; /* of a package that is not read */
+    if (strncmp(type, "sentence_transformers.", 22) != 0) name = ""; /* Code of other packages is not known. */
     if (strcmp(name, "Transformer") == 0 && number == 0) return;
     if (strcmp(name, "Dropout") == 0) return;
     if (strcmp(name, "Pooling") == 0 && ++*pooled == 1) {

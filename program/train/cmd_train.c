@@ -86,7 +86,7 @@ static void note_rise(const train_options *o, const log_series *loss)
 static const char *tell_place(const train_options *o)
 {
     const char *folder = options_out(&o->common);
-    if (access(options_text(&o->common, "%s/best-is-later", folder), F_OK) == 0)
+    if (access(options_text(&o->common, "%s/" DEBERTA_BEST_IS_LATER, folder), F_OK) == 0)
         return "whose model is gone: in best/ is a later one, of a step that is repeated";
     if (o->trainer.generator)
         return options_text(&o->common, "in %s/best/discriminator and %s/best/generator", folder, folder);

@@ -114,6 +114,31 @@ static void decode(const deberta_model *model, unsigned features, const deberta_
     assert_ok(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, places, 2, logits, width, &err));
 }
 
+static deberta_status count_hidden(void *context, const deberta_hidden_block *block)
+{
+    size_t *seen = context;
+    assert_int_equal(block->layer, *seen);
+    (*seen)++;
+    return DEBERTA_OK;
+}
+
+/* An observer sees H[0] ... H[L-1], and nobody is given H[L]. */
+static void check_observed(const deberta_model *model)
+{
+    size_t seen = 0;
+    deberta_error err;
+    deberta_session_options options = small;
+    options.features = DEBERTA_ONLY_HEADS | DEBERTA_OBSERVE_HIDDEN;
+    OWN_SESSION *session = open_session_with(model, options);
+    const deberta_observer observer = {.struct_size = sizeof observer, .context = &seen, .on_hidden = count_hidden};
+    deberta_batch observed = batch;
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    observed.observer = &observer;
+    assert_ok(deberta_encode(session, &observed, &outputs, &err));
+    assert_int_equal(seen, deberta_model_describe(model)->layers);
+    assert_null(outputs.hidden);
+}
+
 TEST(test_only_heads)
 {
     enum { ALONE = DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_HEADS };
@@ -128,6 +153,7 @@ TEST(test_only_heads)
         check_refused(deberta_session_create(&session, model, &options, &err), &err, DEBERTA_E_ARGUMENT,
                       "DEBERTA_ONLY_HEADS");
     }
+    check_observed(model);
     const size_t bytes = 2 * deberta_task_width(model, DEBERTA_TASK_MLM_EMD) * sizeof(float);
     float *rows[] = {malloc(bytes), malloc(bytes), malloc(bytes), malloc(bytes)};
     decode(model, DEBERTA_KEEP_DECODER_INPUT, NULL, rows[0]);

@@ -118,7 +118,7 @@ deberta_status run_evaluation_mark_later(const char *folder, deberta_error *err)
 {
     char best[RUN_PATH_BYTES], mark[RUN_PATH_BYTES];
     snprintf(best, sizeof best, "%s/best", folder);
-    snprintf(mark, sizeof mark, "%s/" RUN_BEST_IS_LATER, folder);
+    snprintf(mark, sizeof mark, "%s/" DEBERTA_BEST_IS_LATER, folder);
     if (access(best, F_OK) != 0) return DEBERTA_OK;
     const int file = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0 || close(file) != 0)
@@ -128,11 +128,11 @@ deberta_status run_evaluation_mark_later(const char *folder, deberta_error *err)
 
 static deberta_status save_best(const run_evaluation *e, const run_parts *parts, deberta_error *err)
 {
-    char folder[RUN_PATH_BYTES];
+    char folder[RUN_PATH_BYTES], mark[RUN_PATH_BYTES];
     /* The mark goes before best/ is written: whoever is interrupted between has a log that sets it again. */
-    snprintf(folder, sizeof folder, "%s/" RUN_BEST_IS_LATER, e->folder);
-    if (unlink(folder) != 0 && errno != ENOENT)
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be removed: %s", QUOTE(folder), strerror(errno));
+    snprintf(mark, sizeof mark, "%s/" DEBERTA_BEST_IS_LATER, e->folder);
+    if (unlink(mark) != 0 && errno != ENOENT)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be removed: %s", QUOTE(mark), strerror(errno));
     snprintf(folder, sizeof folder, "%s/best", e->folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", QUOTE(folder), strerror(errno));

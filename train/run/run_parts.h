@@ -80,9 +80,7 @@ typedef struct run_evaluation {
 /* Restores the state from the evaluations of a resumed log, from its current position to its end. */
 void run_evaluation_recall(run_evaluation *evaluation, FILE *log);
 
-/* A file beside best/ while that is of a step which is repeated, so that nobody takes it for the best so far. */
-#define RUN_BEST_IS_LATER "best-is-later"
-/* Makes this file, if there is a best/; it goes when best/ is written again. */
+/* Makes the file DEBERTA_BEST_IS_LATER, if there is a best/; it goes when best/ is written again. */
 deberta_status run_evaluation_mark_later(const char *folder, deberta_error *err);
 
 /* Evaluates after the current step: writes a line of the log, and saves the model in best/ if it is the best. */
